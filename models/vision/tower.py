@@ -1,0 +1,157 @@
+"""The image tower as PyTorch runs it: the reference that the served graph is held against.
+
+An EfficientNet-Lite0 trunk, the attention pooling head of SigLIP over its 7 x 7 map, and a projection into the text
+tower's space. Not for serving: the pack's ONNX graph is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+# (expansion, kernel, stride, channels out, repeats): EfficientNet-B0's stages, which Lite0 keeps without
+# squeeze-and-excitation and with ReLU6.
+STAGES: tuple[tuple[int, int, int, int, int], ...] = (
+    (1, 3, 1, 16, 1),
+    (6, 3, 2, 24, 2),
+    (6, 5, 2, 40, 2),
+    (6, 3, 2, 80, 3),
+    (6, 5, 1, 112, 3),
+    (6, 5, 2, 192, 4),
+    (6, 3, 1, 320, 1),
+)
+STEM = 32
+FEATURES = 1280
+DIMENSION = 384
+HEADS = 6
+MLP = 256
+MEAN = 127.0
+STD = 128.0
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.01)
+
+
+class SameConv(nn.Sequential):
+    """A convolution padded as TensorFlow pads: with stride 2 the odd pixel goes to the right and the bottom."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, groups: int = 1) -> None:
+        # For even sizes and stride 2 the whole padding is kernel - 2, for stride 1 it is kernel - 1.
+        total = max(kernel - stride, 0)
+        before, after = total // 2, total - total // 2
+        symmetric = before == after
+        conv = nn.Conv2d(
+            inputs, outputs, kernel, stride, padding=before if symmetric else 0, groups=groups, bias=False
+        )
+        pad: list[nn.Module] = [] if symmetric else [nn.ZeroPad2d((before, after, before, after))]
+        super().__init__(*pad, conv)
+
+
+class Block(nn.Module):
+    """Inverted residual: expand, depthwise, project."""
+
+    def __init__(self, inputs: int, outputs: int, expansion: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        middle = inputs * expansion
+        layers: list[nn.Module] = []
+        if expansion != 1:
+            layers += [SameConv(inputs, middle, 1, 1), _norm(middle), nn.ReLU6()]
+        layers += [SameConv(middle, middle, kernel, stride, groups=middle), _norm(middle), nn.ReLU6()]
+        layers += [SameConv(middle, outputs, 1, 1), _norm(outputs)]
+        self.layers = nn.Sequential(*layers)
+        self.residual = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.layers(x)
+        return x + y if self.residual else y
+
+
+class Trunk(nn.Module):
+    """EfficientNet-Lite0 without its classifier: (n, 3, s, s) to (n, 1280, s/32, s/32)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(SameConv(3, STEM, 3, 2), _norm(STEM), nn.ReLU6())
+        blocks: list[nn.Module] = []
+        channels = STEM
+        for expansion, kernel, stride, outputs, repeats in STAGES:
+            for repeat in range(repeats):
+                blocks.append(Block(channels, outputs, expansion, kernel, stride if repeat == 0 else 1))
+                channels = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.head = nn.Sequential(SameConv(channels, FEATURES, 1, 1), _norm(FEATURES), nn.ReLU6())
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        features: Tensor = self.head(self.blocks(self.stem(pixels)))
+        return features
+
+    def load_imagenet(self, state: Mapping[str, Tensor]) -> None:
+        """Take the published weights: the same tensors in the same order under other names."""
+        ours = self.state_dict()
+        theirs = {name: tensor for name, tensor in state.items() if not name.startswith("_fc.")}
+        if len(ours) != len(theirs):
+            raise ValueError(f"expected {len(ours)} tensors, the checkpoint has {len(theirs)}")
+        pairs = zip(ours.items(), theirs.items(), strict=True)
+        renamed: dict[str, Tensor] = {}
+        for (name, tensor), (their_name, their_tensor) in pairs:
+            if tensor.shape != their_tensor.shape:
+                raise ValueError(f"{their_name} {tuple(their_tensor.shape)} does not fit {name} {tuple(tensor.shape)}")
+            renamed[name] = their_tensor
+        self.load_state_dict(renamed)
+
+
+class AttentionPool(nn.Module):
+    """SigLIP's pooling head: one learned probe attends over the map, then LayerNorm, MLP and a residual."""
+
+    def __init__(self, width: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.probe = nn.Parameter(torch.randn(1, 1, width) * width**-0.5)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.fc1 = nn.Linear(width, hidden)
+        self.fc2 = nn.Linear(hidden, width)
+        self.activation = nn.GELU(approximate="tanh")
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        width = tokens.shape[-1]
+        each = width // self.heads
+        query = self.query(self.probe).reshape(1, 1, self.heads, each).transpose(1, 2)
+        key = self.key(tokens).reshape(-1, tokens.shape[1], self.heads, each).permute(0, 2, 3, 1)
+        value = self.value(tokens).reshape(-1, tokens.shape[1], self.heads, each).transpose(1, 2)
+        weights = torch.softmax(query @ key * each**-0.5, dim=-1)
+        attended = (weights @ value).transpose(1, 2).reshape(-1, width)
+        pooled = self.out(attended)
+        mixed: Tensor = pooled + self.fc2(self.activation(self.fc1(self.norm(pooled))))
+        return mixed
+
+
+class Tower(nn.Module):
+    """Pixels (normalised, 224 x 224) to a unit vector in the text tower's space."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = Trunk()
+        self.tokens = nn.Linear(FEATURES, DIMENSION)
+        self.token_norm = nn.LayerNorm(DIMENSION, eps=1e-6)
+        self.pool = AttentionPool(DIMENSION, HEADS, MLP)
+        self.projection = nn.Linear(DIMENSION, DIMENSION)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, pixel_values: Tensor) -> Tensor:
+        features = self.trunk(pixel_values)
+        tokens = self.token_norm(self.tokens(self.dropout(features.flatten(2).transpose(1, 2))))
+        projected = self.projection(self.pool(tokens))
+        return projected / projected.norm(dim=-1, keepdim=True)
+
+    def freeze_norms(self) -> None:
+        """Batch statistics of small mixed batches would wash out ImageNet's; call after every `train()`."""
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eval()

@@ -1,0 +1,13 @@
+"""What a decision does to a request that goes on to an upstream; plain data, which `router.extproc` turns into mutations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """`headers` are set (each name once, replacing any value); `body` replaces the body, None leaves it as it came."""
+
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None = field(default=None, repr=False)

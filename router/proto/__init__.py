@@ -1,0 +1,1 @@
+"""Modules that the build generates from `proto/*.proto`; see `hatch_build.py`."""

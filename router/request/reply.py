@@ -1,0 +1,15 @@
+"""An answer that Pointsman gives itself, instead of an upstream; plain data, in the client's dialect already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An HTTP response; `content-length` is left to the server that sends it."""
+
+    status: int
+    content_type: str
+    body: bytes = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = ()

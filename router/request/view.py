@@ -1,0 +1,180 @@
+"""The parsed request: what every signal, decision and action reads.
+
+One shape for every API. A part knows its JSON pointer (RFC 6901) in the body that the client sent, so that evidence
+can name it without quoting it. Nothing here parses or edits; see `openai_chat.py` and `edit.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Api = Literal["openai.chat"]
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+SourceStatus = Literal["inline", "not_fetched", "malformed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A run of text that a person, a model or a tool wrote."""
+
+    pointer: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """One image. `data` is what the client embedded, not yet decoded as an image.
+
+    `status` is `inline` (data is there), `not_fetched` (an http(s) URL, kept but not followed) or `malformed` (a data
+    URI that is none); `reason` says why for the last. The URL itself is content and stays out of logs.
+    """
+
+    pointer: str
+    status: SourceStatus
+    data: bytes = field(default=b"", repr=False)
+    media_type: str = ""
+    url: str = field(default="", repr=False)
+    reason: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the bytes in hex, computed once; of the URL when nothing is inline."""
+        return hashlib.sha256(self.data or self.url.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class AudioPart:
+    """Audio that the client embedded; `format` is the client's word for it."""
+
+    pointer: str
+    format: str
+    data: bytes = field(default=b"", repr=False)
+    status: SourceStatus = "inline"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file by content or by the upstream's identifier; `name` is content and stays out of logs."""
+
+    pointer: str
+    name: str = field(default="", repr=False)
+    data: bytes = field(default=b"", repr=False)
+    media_type: str = ""
+    file_id: str = field(default="", repr=False)
+    status: SourceStatus = "inline"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart:
+    """A call that the assistant made; `arguments` is the JSON text as the model wrote it."""
+
+    pointer: str
+    call_id: str
+    name: str
+    arguments: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultPart:
+    """What a tool gave back, with its texts, images and files."""
+
+    pointer: str
+    call_id: str
+    parts: tuple[TextPart | ImagePart | FilePart, ...]
+
+
+Part = TextPart | ImagePart | AudioPart | FilePart | ToolCallPart | ToolResultPart
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the conversation."""
+
+    pointer: str
+    role: Role
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool that the client offers to the model."""
+
+    pointer: str
+    name: str
+    description: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """A piece of text with its place and role, whichever part it came from."""
+
+    pointer: str
+    role: Role
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open byte range in the body."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class RequestView:
+    """A request as the policy sees it.
+
+    `model_span` is where the value of the top-level `model` stands in the body, quotes included; None when the client
+    named no model.
+    """
+
+    api: Api
+    requested_model: str | None
+    turns: tuple[Turn, ...]
+    tools: tuple[ToolDefinition, ...]
+    stream: bool
+    body_bytes: int
+    model_span: Span | None
+
+    def parts(self) -> Iterator[tuple[Turn, Part]]:
+        """Every part of every turn in order; the parts inside a tool result follow their `ToolResultPart`."""
+        for turn in self.turns:
+            for part in turn.parts:
+                yield turn, part
+                if isinstance(part, ToolResultPart):
+                    for inner in part.parts:
+                        yield turn, inner
+
+    @cached_property
+    def images(self) -> tuple[ImagePart, ...]:
+        """Every image of every turn, in tool results too; none is "the" image."""
+        return tuple(part for _, part in self.parts() if isinstance(part, ImagePart))
+
+    @cached_property
+    def texts(self) -> tuple[TextSpan, ...]:
+        """Every text of every turn and role: content, tool results, tool call arguments. Empty texts are left out."""
+        spans = []
+        for turn, part in self.parts():
+            match part:
+                case TextPart(pointer=pointer, text=text) if text:
+                    spans.append(TextSpan(pointer, turn.role, text))
+                case ToolCallPart(pointer=pointer, arguments=arguments) if arguments:
+                    spans.append(TextSpan(pointer, turn.role, arguments))
+                case _:
+                    pass
+        return tuple(spans)
+
+    @cached_property
+    def latest_user_texts(self) -> tuple[TextSpan, ...]:
+        """The texts of the last user turn: what the person asks now."""
+        for turn in reversed(self.turns):
+            if turn.role == "user":
+                return tuple(TextSpan(p.pointer, "user", p.text) for p in turn.parts if isinstance(p, TextPart) and p.text)
+        return ()

@@ -1,0 +1,113 @@
+"""What a signal is and what it answers.
+
+A signal is one question about the request, asked by name. It never raises for what a client sent: a part that could
+not be judged makes the observation `failed`, which the policy reads as unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Literal, Protocol
+
+from router.request.view import RequestView
+
+Status = Literal["observed", "failed", "timed_out", "shed"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SignalName:
+    """`family/name`, as conditions and records write it."""
+
+    family: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.family}/{self.name}"
+
+
+class Cost(IntEnum):
+    """What asking costs; cheaper signals are asked first."""
+
+    HEURISTIC = 0
+    """Microseconds to a few milliseconds of plain Python."""
+    TEXT_MODEL = 1
+    """A text encoder's forward pass for each window that is not cached."""
+    VISION_MODEL = 2
+    """An image decode and a vision encoder's forward pass for each image that is not cached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an observation rests on; never raw content.
+
+    `pointer` is the part's JSON pointer; `span` a half-open character range in its text; `label` the policy's own word
+    (a concept, a keyword, an anchor); `score` is in 0-1; `image` is the image's index among all images of the request.
+    """
+
+    pointer: str
+    label: str = ""
+    score: float | None = None
+    span: tuple[int, int] | None = None
+    image: int | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The answer to a signal's question.
+
+    `matched` is None (unknown) exactly when `status` is not `observed`. `score` is in 0-1 and None where it is unknown
+    or where the family has none. `reason` says why an answer is missing. `pack` is the digest of the pack that was
+    asked. `duration` is in seconds.
+    """
+
+    status: Status
+    matched: bool | None
+    score: float | None = None
+    label: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
+    pack: str = ""
+    duration: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (self.matched is None) != (self.status != "observed"):
+            raise ValueError(f"status {self.status} does not go with matched={self.matched}")
+
+    def took(self, seconds: float) -> Observation:
+        """The same answer with its duration."""
+        return replace(self, duration=seconds)
+
+
+def observed(matched: bool, score: float | None = None, **rest: object) -> Observation:
+    """An answer."""
+    return Observation("observed", matched, score, **rest)  # type: ignore[arg-type]
+
+
+def failed(reason: str, evidence: tuple[Evidence, ...] = (), pack: str = "") -> Observation:
+    """No answer, because something could not be read or computed."""
+    return Observation("failed", None, reason=reason, evidence=evidence, pack=pack)
+
+
+class Signal(Protocol):
+    """One question. `observe` may be called for many requests at once and is cancelled when its answer is not needed."""
+
+    @property
+    def name(self) -> SignalName:
+        """The name that conditions use."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """What asking costs."""
+        ...
+
+    async def prepare(self) -> None:
+        """Compute what no request changes (anchor embeddings); called once, before the worker is ready."""
+        ...
+
+    async def observe(self, view: RequestView) -> Observation:
+        """Answer for this request; `duration` is filled in by the caller."""
+        ...
+
