@@ -22,15 +22,16 @@ class TextPart:
     """A run of text that a person, a model or a tool wrote."""
 
     pointer: str
-    text: str
+    text: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class ImagePart:
-    """One image. `data` is what the client embedded, not yet decoded as an image.
+    """One image, or what may be or hold one. `data` is what the client embedded, not yet decoded as an image.
 
-    `status` is `inline` (data is there), `not_fetched` (an http(s) URL, kept but not followed) or `malformed` (a data
-    URI that is none); `reason` says why for the last. The URL itself is content and stays out of logs.
+    `status` is `inline` (data is there), `not_fetched` (an http(s) URL, kept but not followed, or a file by its
+    identifier) or `malformed` (a data URI that is none, or a file of a type that cannot be read, such as PDF);
+    `reason` says why for the last. The URL itself is content and stays out of logs.
     """
 
     pointer: str
@@ -72,21 +73,25 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallPart:
-    """A call that the assistant made; `arguments` is the JSON text as the model wrote it."""
+    """A call that the assistant made; `arguments` is the JSON text as the model wrote it.
+
+    Where `name` or `call_id` is more than a plain label, a TextPart of its own repeats it; where `arguments` has
+    escapes (`\\u0041`, `\\n`), a TextPart with the same pointer says it as a model reads it.
+    """
 
     pointer: str
-    call_id: str
-    name: str
+    call_id: str = field(repr=False)
+    name: str = field(repr=False)
     arguments: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResultPart:
-    """What a tool gave back, with its texts, images and files."""
+    """What a tool gave back, with its texts, images, audio and files."""
 
     pointer: str
-    call_id: str
-    parts: tuple[TextPart | ImagePart | FilePart, ...]
+    call_id: str = field(repr=False)
+    parts: tuple[TextPart | ImagePart | AudioPart | FilePart, ...]
 
 
 Part = TextPart | ImagePart | AudioPart | FilePart | ToolCallPart | ToolResultPart
@@ -103,16 +108,24 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool that the client offers to the model."""
+    """A tool that the client offers to the model.
+
+    `parameters` is the text of all else in the definition: of a JSON schema its descriptions, values and longer names,
+    of a grammar its rules; one string a line, in their order.
+    """
 
     pointer: str
-    name: str
+    name: str = field(repr=False)
     description: str = field(default="", repr=False)
+    parameters: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A piece of text with its place and role, whichever part it came from."""
+    """A piece of text with its place and role, whichever part it came from.
+
+    Where the pointer leads to an object or a list, `text` is all the text in it, one string a line.
+    """
 
     pointer: str
     role: Role
@@ -131,8 +144,11 @@ class Span:
 class RequestView:
     """A request as the policy sees it.
 
-    `model_span` is where the value of the top-level `model` stands in the body, quotes included; None when the client
-    named no model.
+    `extras` are what stands beside the conversation and a model may see all the same, such as `documents` or a chat
+    template: shaped like turns, with the role of who usually writes it, but no turns to be counted.
+    `model_span` is where the value of the top-level `model` stands in the body, quotes included; None when the body has
+    no such member. `requested_model` is None then, and also when the value is null. `include_usage` says that a stream
+    has to end with a chunk that counts tokens.
     """
 
     api: Api
@@ -142,10 +158,12 @@ class RequestView:
     stream: bool
     body_bytes: int
     model_span: Span | None
+    include_usage: bool = False
+    extras: tuple[Turn, ...] = ()
 
     def parts(self) -> Iterator[tuple[Turn, Part]]:
-        """Every part of every turn in order; the parts inside a tool result follow their `ToolResultPart`."""
-        for turn in self.turns:
+        """Every part of every turn in order, then of the extras; those in a tool result follow its `ToolResultPart`."""
+        for turn in (*self.turns, *self.extras):
             for part in turn.parts:
                 yield turn, part
                 if isinstance(part, ToolResultPart):
@@ -159,7 +177,11 @@ class RequestView:
 
     @cached_property
     def texts(self) -> tuple[TextSpan, ...]:
-        """Every text of every turn and role: content, tool results, tool call arguments. Empty texts are left out."""
+        """Every text of every turn and role, then of the extras, then of the tools. Empty texts are left out.
+
+        Texts are content, text files, names that are no labels, tool results, and tool call arguments. Tools have the
+        role `developer`, since who offers tools writes the application.
+        """
         spans = []
         for turn, part in self.parts():
             match part:
@@ -169,6 +191,9 @@ class RequestView:
                     spans.append(TextSpan(pointer, turn.role, arguments))
                 case _:
                     pass
+        for tool in self.tools:
+            if text := "\n".join(filter(None, (tool.name, tool.description, tool.parameters))):
+                spans.append(TextSpan(tool.pointer, "developer", text))
         return tuple(spans)
 
     @cached_property
@@ -176,5 +201,7 @@ class RequestView:
         """The texts of the last user turn: what the person asks now."""
         for turn in reversed(self.turns):
             if turn.role == "user":
-                return tuple(TextSpan(p.pointer, "user", p.text) for p in turn.parts if isinstance(p, TextPart) and p.text)
+                return tuple(
+                    TextSpan(p.pointer, "user", p.text) for p in turn.parts if isinstance(p, TextPart) and p.text
+                )
         return ()

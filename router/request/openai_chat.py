@@ -1,0 +1,164 @@
+"""OpenAI chat completions (`POST /v1/chat/completions`): a body becomes a RequestView.
+
+Strict where content could hide (types, part types, duplicate or ambiguous keys), lenient where it could not: absent
+content, options that only the upstream understands. What stands under unknown keys is let through, and read as text and
+images. What goes upstream is the client's own bytes, so nothing here needs to be written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from router.request.edit import locate_model
+from router.request.errors import RequestError
+from router.request.free_text import read_freely, read_other_keys, text_of
+from router.request.openai_parts import (
+    CONTENT_KEYS,
+    read_content,
+    read_function_call,
+    read_identifier,
+    read_name,
+    read_tool_calls,
+)
+from router.request.strict_json import (
+    JsonObject,
+    decode,
+    list_at,
+    object_at,
+    optional_flag,
+    optional_list,
+    optional_string,
+    required,
+    string_at,
+)
+from router.request.view import Part, RequestView, Role, TextPart, ToolDefinition, ToolResultPart, Turn
+
+_BODY_KEYS = frozenset({"model", "messages", "tools", "functions", "stream", "stream_options"})
+_STREAM_OPTION_KEYS = frozenset({"include_usage"})
+# `reasoning_content` and `reasoning` are what common servers put the thoughts of a model into, and read them from.
+_REASONING = ("reasoning_content", "reasoning")
+_MESSAGE_KEYS = frozenset(
+    {"role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call", *_REASONING}
+)
+_TOOL_KEYS = frozenset({"type", "function", "custom"})
+_DEFINITION_KEYS = frozenset({"name", "description"})
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+# Options that steer a server and that no chat template is given.
+_UNSEEN_KEYS = frozenset(
+    {
+        *("metadata", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier"),
+        *("request_id", "cache_salt", "stop", "stop_token_ids", "logit_bias", "kv_transfer_params"),
+    }
+)
+# Keys beside the conversation that a model is shown, and who usually writes them.
+_BESIDE: dict[str, Role] = {
+    "documents": "tool",
+    "prompt": "user",
+    "input": "user",
+    "suffix": "user",
+    "prediction": "assistant",
+    "system": "system",
+    "instructions": "developer",
+    "chat_template": "system",
+    "chat_template_kwargs": "system",
+}
+_NAMED_KEYS = frozenset(
+    {
+        *(_BODY_KEYS | _MESSAGE_KEYS | _TOOL_KEYS | _DEFINITION_KEYS | _STREAM_OPTION_KEYS | CONTENT_KEYS),
+        *(_UNSEEN_KEYS | _BESIDE.keys()),
+        *("parameters", "response_format", "tool_choice"),
+    }
+)
+
+
+def parse(body: bytes) -> RequestView:
+    """The request in `body`. Raises RequestError with the JSON pointer of the offending value."""
+    request = object_at(decode(body, _NAMED_KEYS), "", _BODY_KEYS)
+    messages = list_at(required(request, "messages", ""), "/messages")
+    if not messages:
+        raise RequestError(400, "empty_array", "`messages` is empty.", "/messages")
+    options, model = request.get("stream_options"), request.get("model")
+    stream_options = {} if options is None else object_at(options, "/stream_options", _STREAM_OPTION_KEYS)
+    return RequestView(
+        api="openai.chat",
+        requested_model=None if model is None else string_at(model, "/model"),
+        turns=tuple(_read_message(message, f"/messages/{index}") for index, message in enumerate(messages)),
+        tools=tuple(_read_tools(request)),
+        stream=optional_flag(request, "stream", ""),
+        body_bytes=len(body),
+        model_span=locate_model(body) if "model" in request else None,
+        include_usage=optional_flag(stream_options, "include_usage", "/stream_options"),
+        extras=tuple(_read_extras(request)),
+    )
+
+
+def _read_message(value: object, pointer: str) -> Turn:
+    message = object_at(value, pointer, _MESSAGE_KEYS)
+    role = _ROLES.get(string_at(required(message, "role", pointer), f"{pointer}/role"))
+    if role is None:
+        raise RequestError(400, "invalid_value", "Unknown role.", f"{pointer}/role")
+    return Turn(pointer, role, tuple(_read_parts(message, role, pointer)))
+
+
+def _read_parts(message: JsonObject, role: Role, pointer: str) -> Iterator[Part]:
+    yield from read_name(optional_string(message, "name", pointer), f"{pointer}/name")
+    call_id = optional_string(message, "tool_call_id", pointer)
+    yield from read_identifier(call_id, f"{pointer}/tool_call_id")
+    content = read_content(message.get("content"), f"{pointer}/content")
+    if role == "tool":
+        yield ToolResultPart(f"{pointer}/content", call_id, content)
+    else:
+        yield from content
+    for key in ("refusal", *_REASONING):
+        if text := optional_string(message, key, pointer):
+            yield TextPart(f"{pointer}/{key}", text)
+    if message.get("tool_calls") is not None:
+        yield from read_tool_calls(message["tool_calls"], f"{pointer}/tool_calls")
+    if message.get("function_call") is not None:
+        yield from read_function_call(message["function_call"], f"{pointer}/function_call", "")
+    yield from read_other_keys(message, _MESSAGE_KEYS, pointer)
+
+
+def _read_extras(request: JsonObject) -> Iterator[Turn]:
+    for key, value in request.items():
+        if key in _BODY_KEYS or key in _UNSEEN_KEYS or value is None:
+            continue
+        pointer = f"/{key}" if key in _NAMED_KEYS else ""
+        # Of an option that we do not know, a short word is a setting and not a message.
+        if key in _NAMED_KEYS:
+            parts = tuple(read_freely(value, pointer, labels=key in _BESIDE, key=key))
+        else:
+            parts = tuple(read_freely({key: value}, pointer, labels=False))
+        if parts:
+            yield Turn(pointer, _BESIDE.get(key, "developer"), parts)
+
+
+def _read_tools(request: JsonObject) -> Iterator[ToolDefinition]:
+    for index, item in enumerate(optional_list(request, "tools", "")):
+        pointer = f"/tools/{index}"
+        tool = object_at(item, pointer, _TOOL_KEYS)
+        kind = string_at(required(tool, "type", pointer), f"{pointer}/type")
+        if kind in ("function", "custom"):
+            rest = {key: found for key, found in tool.items() if key not in ("type", kind)}
+            yield _read_definition(required(tool, kind, pointer), f"{pointer}/{kind}", rest)
+        else:
+            # A tool that an upstream brings along, such as a search; only its author knows what its keys mean.
+            yield ToolDefinition(pointer, "", parameters=text_of(tool))
+    for index, item in enumerate(optional_list(request, "functions", "")):
+        yield _read_definition(item, f"/functions/{index}", {})
+
+
+def _read_definition(value: object, pointer: str, beside: JsonObject) -> ToolDefinition:
+    definition = object_at(value, pointer, _DEFINITION_KEYS)
+    name = string_at(required(definition, "name", pointer), f"{pointer}/name")
+    description = optional_string(definition, "description", pointer)
+    rest = {key: found for key, found in definition.items() if key not in _DEFINITION_KEYS}
+    return ToolDefinition(pointer, name, description, text_of([rest, beside]))
