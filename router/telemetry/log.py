@@ -1,0 +1,129 @@
+"""Logging set-up: one line an event, as JSON for machines or as text for people. Nobody logs content.
+
+Lines are formatted and written by a thread of their own behind a bounded queue: a reader of standard error that has
+stopped reading delays no request. What finds the queue full is dropped and counted. Extra fields of an event are passed
+as `extra={"fields": {...}}`, or as a callable that makes them when the line is written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+LogFormat = Literal["json", "console"]
+
+QUEUED_LINES = 8192
+"""Lines that may wait to be written; a decision's line is about 1 kB."""
+
+PAUSE_SECONDS = 0.05
+"""How long a line may wait; what is not yet written is lost when the process is killed."""
+
+CLOSE_SECONDS = 2.0
+"""How long the end of the process waits for lines that are still queued."""
+
+_LEVEL_WORDS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warn", "ERROR": "error", "CRITICAL": "fatal"}
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time": RFC 3339 in UTC, "level", "logger", "event", ...fields}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A line of JSON; an exception is given by its type alone, since its text may quote a request."""
+        line: dict[str, Any] = {
+            "time": _rfc3339(record.created),
+            "level": _LEVEL_WORDS.get(record.levelname, record.levelname),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info and record.exc_info[0]:
+            line["error_type"] = record.exc_info[0].__name__
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class ConsoleFormatter(logging.Formatter):
+    """`12:03:44 info  ready  key=value ...`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A line of text; nested fields are left to the JSON format, which has room for them."""
+        flat = " ".join(f"{k}={v}" for k, v in _fields(record).items() if not isinstance(v, dict | list | tuple))
+        level = _LEVEL_WORDS.get(record.levelname, record.levelname)
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        kind = f" error_type={record.exc_info[0].__name__}" if record.exc_info and record.exc_info[0] else ""
+        return f"{clock} {level:<5} {record.getMessage()}  {flat}{kind}".rstrip()
+
+
+class QueuedHandler(logging.Handler):
+    """Hands records to `target` in a thread of its own, a batch at a time; drops and counts what finds the queue full.
+
+    The thread is not woken for a record: it would contend for the interpreter with the request that wrote it.
+    """
+
+    def __init__(self, target: logging.Handler, limit: int = QUEUED_LINES, pause: float = PAUSE_SECONDS) -> None:
+        super().__init__()
+        self._target = target
+        self._limit = limit
+        self._pause = pause
+        self._queue: deque[logging.LogRecord] = deque()
+        self._dropped = 0
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Never waits."""
+        if len(self._queue) < self._limit:
+            self._queue.append(record)
+        else:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Write what is queued, for at most CLOSE_SECONDS."""
+        self._closing.set()
+        self._thread.join(CLOSE_SECONDS)
+        super().close()
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._pause):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        while self._queue:
+            self._target.handle(self._queue.popleft())
+        dropped, self._dropped = self._dropped, 0
+        if dropped:
+            fields = {"fields": {"lines": dropped}}
+            self._target.handle(logging.makeLogRecord({"msg": "log lines dropped", "levelname": "WARNING", **fields}))
+
+
+def configure_logging(form: LogFormat, level: str = "INFO") -> None:
+    """Send every logger of the process to standard error in the given form."""
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
+    handler = QueuedHandler(stream)
+    atexit.register(handler.close)
+    # What no format prints need not be found out for every line: the caller's place, thread and process.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # documented under "Optimization" in logging's how-to
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    fields = getattr(record, "fields", {})
+    made: Mapping[str, Any] = fields() if callable(fields) else fields
+    return made
+
+
+def _rfc3339(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from router.telemetry.log import ConsoleFormatter, JsonFormatter, QueuedHandler
+
+
+def record_of(message: str, fields: object = None, exc_info: object = None) -> logging.LogRecord:
+    row = {"name": "room", "levelname": "INFO", "msg": message, "created": 1_700_000_000.25, "exc_info": exc_info}
+    return logging.makeLogRecord(row if fields is None else {**row, "fields": fields})
+
+
+def test_a_json_line_has_time_level_logger_event_and_fields() -> None:
+    line = JsonFormatter().format(record_of("ready", {"worker": 1}))
+    expected = {"time": "2023-11-14T22:13:20.250Z", "level": "info", "logger": "room", "event": "ready", "worker": 1}
+    assert json.loads(line) == expected
+
+
+def test_fields_that_are_made_late_are_made_when_the_line_is() -> None:
+    made = []
+    record = record_of("decision", lambda: made.append(1) or {"a": 1})
+    assert made == []
+    assert json.loads(JsonFormatter().format(record))["a"] == 1
+
+
+def test_an_exception_is_named_by_its_type_alone() -> None:
+    try:
+        raise ValueError("words of a client")
+    except ValueError:
+        record = record_of("oops", exc_info=sys.exc_info())
+    for formatter in (JsonFormatter(), ConsoleFormatter()):
+        line = formatter.format(record)
+        assert "ValueError" in line
+        assert "words" not in line
+
+
+def test_a_console_line_leaves_nested_fields_out() -> None:
+    assert ConsoleFormatter().format(record_of("ready", {"a": 1, "b": {"c": 2}})).endswith("info  ready  a=1")
+
+
+class Stuck(logging.Handler):
+    """A target that does not return until told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy, self.go_on = threading.Event(), threading.Event()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.busy.set()
+        self.go_on.wait(10)
+        self.lines.append(record.getMessage())
+
+
+def test_a_stuck_reader_delays_nobody_and_what_was_dropped_is_counted() -> None:
+    stuck = Stuck()
+    handler = QueuedHandler(stuck, limit=2, pause=0.001)
+    handler.emit(record_of("first"))
+    assert stuck.busy.wait(10)
+    for number in range(5):
+        handler.emit(record_of(f"line {number}"))
+    stuck.go_on.set()
+    handler.close()
+    assert stuck.lines == ["first", "line 0", "line 1", "log lines dropped"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_lines_that_are_queued_at_the_end_of_the_process_are_written(form: str) -> None:
+    script = (
+        "import logging; from router.telemetry.log import configure_logging; "
+        f"configure_logging({form!r}); [logging.getLogger('x').info('line %d', n) for n in range(500)]"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env={**os.environ})
+    assert ended.stderr.decode().count("line ") == 500
+
+
+def test_a_target_gets_the_record_itself() -> None:
+    out = io.StringIO()
+    handler = QueuedHandler(logging.StreamHandler(out))
+    handler.emit(record_of("hello"))
+    handler.close()
+    assert out.getvalue() == "hello\n"
