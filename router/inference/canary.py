@@ -1,0 +1,93 @@
+"""The canary: while a worker serves, one golden vector of each pack is checked again now and then.
+
+The gate proves a pack before the first request. Memory that fails, a library that is replaced under a running process
+or a file that changes while it is mapped show up later; the canary runs through the very objects that serve, at low
+priority, and reports what it finds. What follows from a miss is the worker's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from router.inference.encoders import Encoders
+from router.inference.executor import InferenceExecutor, Overloaded
+from router.inference.gate import (
+    Miss,
+    check_golden_image,
+    check_golden_text,
+    read_golden_images,
+    read_golden_texts,
+)
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.05
+"""How often a canary that waits for an idle moment looks for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One tower's: `misses(i)` are those over golden vector i, of `count`."""
+
+    pack: str
+    count: int
+    misses: Callable[[int], list[Miss]]
+
+
+class Canary:
+    """Checks each tower's golden vectors in turn, one a round. Belongs to one event loop."""
+
+    def __init__(self, encoders: Encoders, executor: InferenceExecutor, interval: float) -> None:
+        """`interval` is in seconds. Reads the golden vectors into memory; raises GoldenError where they don't hold."""
+        self._executor = executor
+        self._interval = interval
+        self._checks = checks_of(encoders)
+
+    async def watch(self) -> list[Miss]:
+        """Run a round every `interval` until one misses, and give the misses. Ends only so, or by being cancelled."""
+        turn = 0
+        while True:
+            await asyncio.sleep(self._interval)
+            if misses := await self.round(turn):
+                return misses
+            turn += 1
+
+    async def round(self, turn: int) -> list[Miss]:
+        """The misses over golden vector number `turn` of every tower; a tower that cannot be asked now is left out."""
+        misses: list[Miss] = []
+        for check in self._checks:
+            await self._quiet()
+            try:
+                misses += await self._executor.run(check.misses, turn % check.count)
+            except Overloaded:
+                logger.info("canary left out", extra={"fields": {"pack": check.pack}})
+            except Exception as error:
+                # Golden inputs ran at the start; that one of them fails now is drift as well.
+                misses.append(Miss(check.pack, "embeddings", f"a golden input raised {type(error).__name__}"))
+        return misses
+
+    async def _quiet(self) -> None:
+        """Wait for an idle moment; a worker that has none for a whole interval is checked nevertheless."""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + self._interval
+        # An event would be set and cleared with every request, for a reader that comes every ten minutes.
+        while not self._executor.idle and loop.time() < limit:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def checks_of(encoders: Encoders) -> tuple[Check, ...]:
+    """What there is to check, one a tower; raises GoldenError."""
+    checks: list[Check] = []
+    if (text := encoders.text) is not None:
+        name = text.source.manifest.name
+        texts = read_golden_texts(text.source, text.model.tower)
+        checks.append(Check(name, len(texts.texts), partial(check_golden_text, name, text.model, texts)))
+    if (vision := encoders.vision) is not None:
+        name = vision.source.manifest.name
+        images = read_golden_images(vision.source, vision.model)
+        checks.append(Check(name, len(images.files), partial(check_golden_image, name, vision.model, images)))
+    return tuple(checks)

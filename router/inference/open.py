@@ -1,0 +1,71 @@
+"""Turns packs into encoders: weights laid out, digests checked, sessions open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from router.inference.cache import EmbeddingCache
+from router.inference.classifier_model import ClassifierModel
+from router.inference.encoders import Encoders
+from router.inference.executor import InferenceExecutor
+from router.inference.matryoshka import require_dimension
+from router.inference.sessions import share_arena
+from router.inference.text import TextEncoder
+from router.inference.text_model import TextModel
+from router.inference.vision import VisionEncoder
+from router.inference.vision_model import VisionModel
+from router.packs.files import PackError
+from router.packs.layout import lay_out
+from router.packs.store import Pack
+from router.request.images import ImageLimits
+
+
+def open_encoders(
+    text: Pack | None,
+    vision: Pack | None,
+    executor: InferenceExecutor,
+    cache: EmbeddingCache,
+    image_limits: ImageLimits,
+    *,
+    weights: Path | None = None,
+    dimension: int | None = None,
+) -> Encoders:
+    """Encoders of these packs, not yet held against their golden vectors: see `gate.py`.
+
+    Blocks for a fraction of a second, so call it before the loop serves. `weights` is the folder that weights are laid
+    into, None for the user's cache. `dimension` shortens both towers' embeddings, None leaves them as they are. Raises
+    PackError.
+    """
+    if dimension is not None:
+        if text is not None:
+            require_dimension(text, "text", dimension)
+        if vision is not None:
+            require_dimension(vision, "vision", dimension)
+    share_arena()
+    return Encoders(
+        text=TextEncoder(text, open_text_model(text, weights), executor, cache, dimension) if text else None,
+        vision=VisionEncoder(vision, open_vision_model(vision, image_limits, weights), executor, cache, dimension)
+        if vision
+        else None,
+    )
+
+
+def open_text_model(pack: Pack, weights: Path | None = None) -> TextModel:
+    """The pack's text tower; raises PackError."""
+    if pack.manifest.text is None:
+        raise PackError(f"pack {pack.manifest.name!r} has no text tower")
+    return TextModel(pack.manifest.text, lay_out(pack, "text", weights))
+
+
+def open_vision_model(pack: Pack, limits: ImageLimits, weights: Path | None = None) -> VisionModel:
+    """The pack's vision tower; raises PackError."""
+    if pack.manifest.vision is None:
+        raise PackError(f"pack {pack.manifest.name!r} has no vision tower")
+    return VisionModel(pack.manifest.vision, lay_out(pack, "vision", weights), limits)
+
+
+def open_classifier_model(pack: Pack, weights: Path | None = None) -> ClassifierModel:
+    """The pack's classifier; raises PackError."""
+    if pack.manifest.classifier is None:
+        raise PackError(f"pack {pack.manifest.name!r} has no classifier")
+    return ClassifierModel(pack.manifest.classifier, lay_out(pack, "classifier", weights))

@@ -1,0 +1,107 @@
+"""The files that a manifest names: where they are allowed to lie, and whether they are what the manifest says.
+
+Nothing here opens a model; `store.py` finds packs and `layout.py` brings weights together that a pack does not carry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from router.packs.manifest import Manifest, PackFile, TextClassifier, TextGraph, TextTower, VisionTower, WeightFile
+
+TowerKind = Literal["text", "vision", "classifier"]
+Tower = TextTower | VisionTower | TextClassifier
+
+
+class PackError(Exception):
+    """A pack that cannot be used. The message says what is wrong, where, and what to do; it is for the operator."""
+
+
+def tower_of(manifest: Manifest, kind: TowerKind) -> Tower:
+    """The manifest's tower of this kind; raises PackError when it has none."""
+    tower: Tower | None = getattr(manifest, kind)
+    if tower is not None:
+        return tower
+    if kind == "classifier":
+        raise PackError(f"pack {manifest.name!r} has no classifier")
+    raise PackError(f"pack {manifest.name!r} has no {kind} tower; name one that has under `encoders: {{{kind}: ...}}`")
+
+
+def towers_of(manifest: Manifest) -> tuple[Tower, ...]:
+    """Every tower and classifier of the pack."""
+    return tuple(each for each in (manifest.text, manifest.vision, manifest.classifier) if each is not None)
+
+
+def runtime_files(tower: Tower) -> tuple[PackFile, ...]:
+    """What a session of this tower opens: graph, weights and, for text, the tokenizer."""
+    tokenizer = (tower.tokenizer,) if isinstance(tower, TextGraph) else ()
+    return (tower.graph, *tower.weights, *tokenizer)
+
+
+def carried_files(manifest: Manifest) -> tuple[PackFile, ...]:
+    """Every file with a digest that must lie in the pack's own folder."""
+    carried: list[PackFile] = []
+    for tower in towers_of(manifest):
+        carried += [file for file in runtime_files(tower) if not (isinstance(file, WeightFile) and file.source)]
+        carried.append(PackFile(path=tower.golden.path, sha256=tower.golden.sha256))
+    return tuple(carried)
+
+
+def named_paths(manifest: Manifest) -> tuple[str, ...]:
+    """Every path that the manifest writes, those of golden images and of weights from elsewhere included."""
+    towers = towers_of(manifest)
+    paths = [file.path for tower in towers for file in runtime_files(tower)]
+    paths += [tower.golden.path for tower in towers]
+    if manifest.vision is not None:
+        paths += manifest.vision.golden.images
+    return tuple(paths)
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """The path below `folder`; raises PackError when it would lead out of it, by `..`, as absolute or by a link."""
+    pure = PurePosixPath(relative)
+    path = folder / pure
+    if not relative or pure.is_absolute() or ".." in pure.parts or not path.resolve().is_relative_to(folder.resolve()):
+        raise PackError(
+            f"{folder / 'pack.yaml'}: path {relative!r} leads out of the pack; write it relative to the pack's folder"
+        )
+    return path
+
+
+def sha256_of(path: Path) -> str:
+    """Digest in hex of a file's bytes, read in pieces; raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def faults(folder: Path, files: Iterable[PackFile]) -> list[str]:
+    """A sentence for each file that is missing, cannot be read or has another digest; empty when all hold."""
+    found: list[str] = []
+    for file in files:
+        path = inside(folder, file.path)
+        try:
+            digest = sha256_of(path)
+        except FileNotFoundError:
+            found.append(f"{path} is missing")
+        except OSError as error:
+            found.append(f"{path} cannot be read: {error.strerror}")
+        else:
+            if digest != file.sha256:
+                found.append(f"{path} has sha256 {digest}, the manifest says {file.sha256}")
+    return found
+
+
+def read_checked(folder: Path, path: str, sha256: str) -> bytes:
+    """The file's bytes, which have this digest; raises PackError otherwise."""
+    target = inside(folder, path)
+    try:
+        data = target.read_bytes()
+    except OSError as error:
+        raise PackError(f"{target} cannot be read: {error.strerror}") from error
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sha256:
+        raise PackError(f"{target} has sha256 {digest}, the manifest says {sha256}; restore the pack")
+    return data

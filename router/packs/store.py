@@ -1,0 +1,117 @@
+"""Finds a pack by name or path, reads its manifest and checks the files it carries.
+
+It knows the packs that come with the project. It loads no model and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from router.packs.files import PackError, TowerKind, carried_files, faults, inside, named_paths, tower_of
+from router.packs.manifest import Manifest
+
+MANIFEST = "pack.yaml"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A folder whose carried files are what its manifest says.
+
+    `digest` is the SHA-256 in hex of the manifest's bytes; as the manifest names every file's digest, it stands for the
+    whole pack.
+    """
+
+    folder: Path
+    manifest: Manifest = field(repr=False)
+    digest: str
+
+
+def shipped_folder() -> Path:
+    """Where the project's own packs lie: beside this module in a wheel, in `models/` of a checkout."""
+    in_wheel = Path(__file__).parent / "shipped"
+    return in_wheel if in_wheel.is_dir() else Path(__file__).parents[2] / "models"
+
+
+def list_shipped() -> tuple[str, ...]:
+    """Names of the packs that come with the project, sorted."""
+    return tuple(sorted(path.parent.name for path in shipped_folder().glob(f"*/{MANIFEST}")))
+
+
+def open_pack(name_or_path: str, tower: TowerKind, base: Path) -> Pack:
+    """The pack that a policy names for this tower, with every carried file checked.
+
+    A value with a path separator, or the name of a folder in `base` (the policy's folder), is a path. Any other value
+    names a shipped pack, whole (`starter-text`) or by its family (`starter`). Raises PackError.
+    """
+    pack = read_pack(_find(name_or_path, tower, base))
+    tower_of(pack.manifest, tower)
+    broken = faults(pack.folder, carried_files(pack.manifest))
+    if broken:
+        raise PackError(
+            f"pack {pack.manifest.name!r} is damaged: {'; '.join(broken)}. Restore the pack, or make it anew"
+        )
+    return pack
+
+
+def read_pack(folder: Path) -> Pack:
+    """The pack in this folder, its files not yet checked; raises PackError for a manifest that does not hold."""
+    path = folder / MANIFEST
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PackError(f"{path} cannot be read: {error.strerror}; a pack is a folder with a {MANIFEST}") from error
+    manifest = _parse(data, path)
+    for named in named_paths(manifest):
+        inside(folder, named)
+    return Pack(folder, manifest, hashlib.sha256(data).hexdigest())
+
+
+def _find(name_or_path: str, tower: TowerKind, base: Path) -> Path:
+    as_path = base / Path(name_or_path).expanduser()
+    if "/" in name_or_path or (name_or_path and as_path.is_dir()):
+        if not as_path.is_dir():
+            raise PackError(f"no pack at {as_path}: there is no such folder; paths are relative to the policy's folder")
+        return as_path
+    known = list_shipped()
+    for name in (name_or_path, f"{name_or_path}-{tower}"):
+        if name in known:
+            return shipped_folder() / name
+    raise PackError(_unknown(name_or_path, tower, known))
+
+
+def _unknown(name: str, tower: TowerKind, known: tuple[str, ...]) -> str:
+    families = [each.removesuffix(f"-{tower}") for each in known if each.endswith(f"-{tower}")]
+    near = difflib.get_close_matches(name, [*families, *known], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(families) or 'none'}."
+    return f"no {tower} pack is named {name!r}: {hint} A pack of your own is named by its path, as in ./packs/mine"
+
+
+def _parse(data: bytes, path: Path) -> Manifest:
+    try:
+        tree = yaml.safe_load(data)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PackError(f"{path} is not YAML: {_yaml_place(error)}") from error
+    if not isinstance(tree, dict):
+        raise PackError(f"{path} is not a manifest: a mapping with `format: {FORMAT}` is expected")
+    if tree.get("format") != FORMAT:
+        raise PackError(
+            f"{path} has format {tree.get('format')!r}; this version reads format {FORMAT}: export the pack anew"
+        )
+    try:
+        return Manifest.model_validate(tree)
+    except ValidationError as error:
+        problems = [f"{'.'.join(str(key) for key in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
+        raise PackError(f"{path} is not a manifest of format {FORMAT}: {'; '.join(problems)}") from error
+
+
+def _yaml_place(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
+    return "it cannot be decoded"
