@@ -1,0 +1,51 @@
+"""What is counted about a tower: accuracy, confusion, recall at a rate of false alarms, and how good a threshold is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+def unit(vectors: Floats) -> Floats:
+    """Scale to length one."""
+    scaled: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return scaled
+
+
+def confusion(truth: Sequence[int], chosen: Sequence[int], count: int) -> NDArray[np.int64]:
+    """Rows are the truth."""
+    table = np.zeros((count, count), dtype=np.int64)
+    np.add.at(table, (np.asarray(truth), np.asarray(chosen)), 1)
+    return table
+
+
+def recall_at(scores: Floats, positive: NDArray[np.bool_], false_alarms: float) -> float:
+    """The share of positives above the threshold that lets through at most this share of the negatives."""
+    negatives = np.sort(scores[~positive])[::-1]
+    allowed = int(false_alarms * len(negatives))
+    return float((scores[positive] > negatives[allowed]).mean())
+
+
+def sigmoid(logits: Floats) -> Floats:
+    """The logistic function."""
+    values: Floats = (1 / (1 + np.exp(-logits))).astype(np.float32)
+    return values
+
+
+def top1(scores: Floats, truth: NDArray[np.int64], names: Sequence[str]) -> dict[str, object]:
+    """Accuracy over all images, its mean over classes, and each class."""
+    chosen = scores.argmax(1)
+    per_class: Mapping[str, float] = {
+        name: float((chosen[truth == index] == index).mean())
+        for index, name in enumerate(names)
+        if (truth == index).any()
+    }
+    return {
+        "top1": float((chosen == truth).mean()),
+        "macro": float(np.mean(list(per_class.values()))),
+        "per_class": per_class,
+    }

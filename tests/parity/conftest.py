@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("weights")
+
+
+collect_ignore = [] if "POINTSMAN_DATA" in os.environ else ["test_starter_vision_figures.py"]
