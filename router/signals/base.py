@@ -6,18 +6,17 @@ not be judged makes the observation `failed`, which the policy reads as unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from router.request.view import RequestView
 
 Status = Literal["observed", "failed", "timed_out", "shed"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SignalName:
-    """`family/name`, as conditions and records write it."""
+class SignalName(NamedTuple):
+    """`family/name`, as conditions and records write it. A tuple, because it is hashed many times a request."""
 
     family: str
     name: str
@@ -77,7 +76,9 @@ class Observation:
 
     def took(self, seconds: float) -> Observation:
         """The same answer with its duration."""
-        return replace(self, duration=seconds)
+        return Observation(
+            self.status, self.matched, self.score, self.label, self.evidence, self.reason, self.pack, seconds
+        )
 
 
 def observed(matched: bool, score: float | None = None, **rest: object) -> Observation:
@@ -90,8 +91,13 @@ def failed(reason: str, evidence: tuple[Evidence, ...] = (), pack: str = "") -> 
     return Observation("failed", None, reason=reason, evidence=evidence, pack=pack)
 
 
+def shed(pack: str = "", evidence: tuple[Evidence, ...] = ()) -> Observation:
+    """No answer, because the models have too much to do already."""
+    return Observation("shed", None, reason="overloaded", evidence=evidence, pack=pack)
+
+
 class Signal(Protocol):
-    """One question. `observe` may be called for many requests at once and is cancelled when its answer is not needed."""
+    """One question. `observe` may run for many requests at once and is cancelled when its answer is not needed."""
 
     @property
     def name(self) -> SignalName:
@@ -110,4 +116,3 @@ class Signal(Protocol):
     async def observe(self, view: RequestView) -> Observation:
         """Answer for this request; `duration` is filled in by the caller."""
         ...
-

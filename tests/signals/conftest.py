@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from router.inference.cache import EmbeddingCache
+from router.inference.executor import InferenceExecutor
+from router.inference.open import open_text_model
+from router.inference.text import TextEncoder
+from router.inference.text_model import TextModel
+from router.packs.store import Pack, open_pack
+
+collect_ignore = [] if "POINTSMAN_DATA" in os.environ else ["test_jailbreak_figures.py"]
+
+
+@pytest.fixture(scope="session")
+def starter_text_pack() -> Pack:
+    return open_pack("starter", "text", Path("/nowhere"))
+
+
+@pytest.fixture(scope="session")
+def starter_text_model(starter_text_pack: Pack, tmp_path_factory: pytest.TempPathFactory) -> TextModel:
+    return open_text_model(starter_text_pack, tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture
+async def starter_text(starter_text_pack: Pack, starter_text_model: TextModel) -> AsyncIterator[TextEncoder]:
+    executor = InferenceExecutor(threads=2, queue=64)
+    yield TextEncoder(starter_text_pack, starter_text_model, executor, EmbeddingCache(1 << 25))
+    executor.close()
