@@ -1,4 +1,7 @@
-"""What a decision does to a request that goes on to an upstream; plain data, which `router.extproc` turns into mutations."""
+"""What a decision does to a request that goes on to an upstream.
+
+Plain data, which `router.extproc` turns into mutations.
+"""
 
 from __future__ import annotations
 
