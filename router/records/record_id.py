@@ -1,0 +1,19 @@
+"""Identifiers of decision records: UUID version 7 (RFC 9562), so that they sort by time."""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+
+
+def new_record_id() -> str:
+    """A new identifier: 48 bits of Unix time in milliseconds, the version, the variant, 74 random bits."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = secrets.randbits(74)
+    value = (milliseconds & (2**48 - 1)) << 80
+    value |= 0x7 << 76
+    value |= (random >> 62) << 64
+    value |= 0b10 << 62
+    value |= random & (2**62 - 1)
+    return str(uuid.UUID(int=value))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+from router.policy.model import Decision, Leaf, Not, Route
+from router.policy.verdict import Verdict
+from router.records.record import MAX_EVIDENCE, DecisionRecord
+from router.records.record_id import new_record_id
+from router.signals.base import Evidence, Observation, SignalName, failed, observed
+
+IMAGE = SignalName("image", "passport")
+WORDS = SignalName("keyword", "words")
+
+
+def record_with(observations: dict[SignalName, Observation]) -> DecisionRecord:
+    decision = Decision("d", 3, True, True, Not(Leaf(IMAGE)), Route(("m",), "static"))
+    verdict = Verdict(
+        "d", decision.outcome, "priority", 0.5, False, True, observations, (WORDS,), (), 0.001, (decision,)
+    )
+    return DecisionRecord(
+        record="r",
+        policy="p",
+        api="openai.chat",
+        requested_model=None,
+        decision="d",
+        outcome="route",
+        model="m",
+        cluster="c",
+        verdict=verdict,
+        body_bytes=10,
+        turns=1,
+        images=2,
+        stream=False,
+        parse=0.0001,
+        decide=0.0012345,
+        duration=0.002,
+    )
+
+
+def test_a_record_holds_observations_with_their_evidence() -> None:
+    evidence = (Evidence("/messages/0/content/1", "a passport", 0.91, image=1), Evidence("/m", span=(1, 4)))
+    row = record_with({IMAGE: observed(True, 0.91, evidence=evidence, pack="abc").took(0.004)}).summary()
+    assert row["signals"] == {
+        "image/passport": {
+            "status": "observed",
+            "matched": True,
+            "score": 0.91,
+            "pack": "abc",
+            "evidence": [
+                {"pointer": "/messages/0/content/1", "label": "a passport", "score": 0.91, "image": 1},
+                {"pointer": "/m", "span": [1, 4]},
+            ],
+            "ms": 4.0,
+        }
+    }
+    assert row["skipped"] == ["keyword/words"]
+    assert row["decide_ms"] == 1.234
+
+
+def test_an_answer_that_is_missing_says_why_and_is_neither_match_nor_miss() -> None:
+    row = record_with({IMAGE: failed("truncated")}).summary()
+    assert row["signals"]["image/passport"] == {"status": "failed", "matched": None, "reason": "truncated", "ms": 0.0}
+
+
+def test_evidence_is_bounded_and_what_was_left_out_is_counted() -> None:
+    many = tuple(Evidence(f"/{n}") for n in range(MAX_EVIDENCE + 5))
+    row = record_with({IMAGE: observed(True, 1.0, evidence=many)}).summary()["signals"]["image/passport"]
+    assert len(row["evidence"]) == MAX_EVIDENCE
+    assert row["evidence_left_out"] == 5
+
+
+def test_the_whole_record_has_every_tree_and_is_json() -> None:
+    whole = record_with({IMAGE: observed(False, float("nan"))}).whole()
+    [tree] = json.loads(json.dumps(whole, allow_nan=False))["decisions"]
+    assert tree["tree"]["kind"] == "not"
+    assert tree["tree"]["children"][0]["signal"] == "image/passport"
+
+
+def test_record_ids_are_uuids_of_version_7_that_sort_by_time_and_differ() -> None:
+    ids = [new_record_id() for _ in range(1000)]
+    assert len(set(ids)) == 1000
+    assert {uuid.UUID(i).version for i in ids} == {7}
+    assert {uuid.UUID(i).variant for i in ids} == {uuid.RFC_4122}
+    assert [i[:13] for i in ids] == sorted(i[:13] for i in ids)
