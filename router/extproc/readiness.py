@@ -1,0 +1,139 @@
+"""Whether a worker may be sent requests, and if not, why: told in one place to all who ask.
+
+Health (`grpc.health.v1`) tells Envoy, the log and the metrics tell operators, and a file beside the worker's socket
+tells whoever looks from outside the process. What makes a worker unready is found elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from router.actions.edits import Edits
+from router.extproc.exchange import FailureKind, Judge
+from router.extproc.head import RequestHead
+from router.extproc.pipeline import failure_outcome
+from router.extproc.service import Service
+from router.inference.gate import Miss
+from router.policy.model import Policy
+from router.request.reply import Reply
+from router.telemetry.instruments import Instruments
+from router.telemetry.worker_state import (
+    Stage,
+    StateFileError,
+    WorkerState,
+    read_state,
+    state_of_this_process,
+    write_state,
+)
+
+logger = logging.getLogger(__name__)
+
+
+def tell_of_start(worker: int, file: Path) -> None:
+    """Overwrite what a worker that was killed has left behind; there is no health to tell yet."""
+    _write(file, state_of_this_process(worker, "starting"))
+
+
+class NotReadyError(Exception):
+    """A judge was asked although its worker is not to be believed."""
+
+
+class Door:
+    """The judge, while its worker may be believed; once shut, every request gets the policy's outcome of failure.
+
+    Health alone does not keep requests away: when too few workers are healthy, Envoy sends to the others as well.
+    """
+
+    def __init__(self, policy: Policy, judge: Judge | None) -> None:
+        """With no judge it is shut from the start."""
+        self._policy = policy
+        self._judge = judge
+
+    def shut(self) -> None:
+        """Judge no more; what is being judged goes on."""
+        self._judge = None
+
+    async def judge_headers(self, head: RequestHead) -> Edits | Reply:
+        """See `Judge`; raises NotReadyError once shut."""
+        return await self._believed().judge_headers(head)
+
+    async def judge(self, head: RequestHead, body: bytes) -> Edits | Reply:
+        """See `Judge`; raises NotReadyError once shut."""
+        return await self._believed().judge(head, body)
+
+    def failed(self, head: RequestHead | None, kind: FailureKind) -> Edits | Reply:
+        """The policy's outcome for a request that could not be judged."""
+        return failure_outcome(self._policy, head, kind)
+
+    def _believed(self) -> Judge:
+        if self._judge is None:
+            raise NotReadyError
+        return self._judge
+
+
+class Readiness:
+    """The state of one worker: not ready, then ready, and not ready again when something is found. Never back."""
+
+    def __init__(self, service: Service, instruments: Instruments, worker: int, file: Path) -> None:
+        self._service = service
+        self._instruments = instruments
+        self._worker = worker
+        self._file = file
+        self._ready = False
+
+    async def gained(self, seconds: float, policy: str) -> None:
+        """Take requests from now on; `seconds` is how long the start took, `policy` the digest that is served."""
+        self._ready = True
+        self._instruments.ready.add(1)
+        await self._service.set_ready(True)
+        logger.info("ready", extra={"fields": {"worker": self._worker, "policy": policy, "seconds": round(seconds, 3)}})
+        self._tell("ready")
+
+    async def refused(self, why: Sequence[str], misses: Sequence[Miss] = ()) -> None:
+        """Take no requests: say why, count what was missed. Running exchanges go on."""
+        if self._ready:
+            self._ready = False
+            self._instruments.ready.add(-1)
+        await self._service.set_ready(False)
+        for miss in misses:
+            self._instruments.parity_misses.add(1, {"pack": miss.pack, "stage": miss.stage})
+        if not misses:
+            # Files that are not the manifest's, providers that fell back, signals that cannot be built.
+            self._instruments.parity_misses.add(1, {"stage": "setup"})
+        for reason in why:
+            logger.error("not ready", extra={"fields": {"worker": self._worker, "why": reason}})
+        self._tell("not_ready", why)
+
+    def draining(self) -> None:
+        """The worker is about to end; health is told by the service's own drain."""
+        self._tell("not_ready", ("it is draining",))
+
+    def ended(self) -> None:
+        """The worker ends as it should: what it wrote is removed."""
+        if self._ready:
+            self._ready = False
+            self._instruments.ready.add(-1)
+        # A worker that a new supervisor started may have taken the file over.
+        with contextlib.suppress(OSError, StateFileError):
+            said = read_state(self._file)
+            if said is not None and said.pid == os.getpid():
+                self._file.unlink(missing_ok=True)
+
+    def _tell(self, state: Stage, why: Sequence[str] = ()) -> None:
+        _write(self._file, state_of_this_process(self._worker, state, why))
+
+
+def _write(file: Path, state: WorkerState) -> None:
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_state(file, state)
+    except OSError as error:
+        # Health has been told already; a full disk must not end a worker that serves.
+        logger.warning("state not written", extra={"fields": {"worker": state.worker, "why": error.strerror}})
+        # No word is better than the last one, which may have been that it is ready.
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
