@@ -1,0 +1,66 @@
+"""Runs a pack beside its reference and takes the two apart: preprocessing, model, and both together.
+
+Three comparisons an input: the two pipelines; the served graph against the reference on the reference's own input; both
+inputs through the reference alone. A stage that drifts is explained by recomputing the reference with one fault each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from router.export.verify.image_side import verify_images
+from router.export.verify.reference import Reference
+from router.export.verify.report import Report, SideReport
+from router.export.verify.text_side import verify_classifier, verify_texts
+from router.inference.gate import check_classifier, check_text, check_vision
+from router.inference.open import open_classifier_model, open_text_model, open_vision_model
+from router.packs.files import PackError
+from router.packs.store import Pack
+from router.request.images import ImageLimits
+
+Progress = Callable[[str], None]
+
+# The operator's own files, which no client sent.
+FILE_LIMITS = ImageLimits(bytes=1 << 30, pixels=200_000_000, frames=1_000)
+
+
+def verify(
+    pack: Pack,
+    reference: Reference | None,
+    why_not: str,
+    images: Sequence[Path],
+    texts: Sequence[str],
+    progress: Progress,
+    with_pictures: bool = False,
+) -> Report:
+    """Hold every tower of the pack against the reference, and against its golden vectors.
+
+    Without a reference only the latter. Raises PackError for a pack that does not open.
+    """
+    golden: list[str] = []
+    sides: list[SideReport] = []
+    manifest = pack.manifest
+    if manifest.vision is not None:
+        progress("image tower: golden vectors")
+        vision = open_vision_model(pack, FILE_LIMITS)
+        golden += [str(miss) for miss in check_vision(pack, vision)]
+        if reference is not None and reference.image is not None:
+            sides.append(verify_images(vision, reference.image, images, progress, with_pictures))
+    if manifest.text is not None:
+        progress("text tower: golden vectors")
+        text = open_text_model(pack)
+        golden += [str(miss) for miss in check_text(pack, text)]
+        if reference is not None and reference.text is not None:
+            sides.append(verify_texts(text, reference.text, texts, progress))
+    if manifest.classifier is not None:
+        progress("classifier: golden vectors")
+        classifier = open_classifier_model(pack)
+        golden += [str(miss) for miss in check_classifier(pack, classifier)]
+        if reference is not None and reference.classifier is not None:
+            sides.append(verify_classifier(classifier, reference.classifier, texts, progress))
+    if reference is not None and not sides:
+        raise PackError(f"the reference, {reference.description}, has nothing that pack {manifest.name!r} has")
+    return Report(
+        manifest.name, pack.digest, reference.description if reference else None, why_not, tuple(golden), tuple(sides)
+    )
