@@ -1,0 +1,77 @@
+"""How verbs speak: results on standard output, errors on standard error, exit codes by name."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from router.config.bootstrap import Address
+from router.config.load import LoadedPolicy, load_policy
+from router.config.problems import PolicyError
+
+FINE = 0
+DOES_NOT_HOLD = 1
+WRONG_USE = 2
+
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Console(highlight=False)
+
+
+class Stop(Exception):
+    """Ends a verb with an exit code after it has said why."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def complain(message: str) -> None:
+    """Say what is wrong, on standard error."""
+    errors.print(f"[bold red]error:[/] {escape(message)}")
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def policy_or_stop(path: Path) -> LoadedPolicy:
+    """The loaded policy; raises Stop after printing its problems."""
+    if not path.is_file():
+        complain(f"{path}: {'is no file' if path.exists() else 'no such file'}")
+        raise Stop(WRONG_USE)
+    try:
+        return load_policy(path)
+    except PolicyError as error:
+        for line in error.lines():
+            complain(line)
+        raise Stop(DOES_NOT_HOLD) from None
+
+
+def worker_count(text: str, cores: int) -> int:
+    """`auto` is one worker a core; raises Stop for what is no count."""
+    if text == "auto":
+        return cores
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= 256:
+        return int(text)
+    complain(f"--workers takes a number from 1 to 256, or auto; not {text!r}")
+    raise Stop(WRONG_USE)
+
+
+def address_or_stop(text: str, flag: str) -> Address:
+    """The address that a flag gives, its port not 0; raises Stop for what is none."""
+    host, _, port = text.rpartition(":")
+    try:
+        parsed = ipaddress.ip_address(host.strip("[]"))
+        number = int(port)
+        if not 0 < number < 65536:
+            raise ValueError
+    except ValueError:
+        complain(f"{flag} takes an IP address and a port, as in 127.0.0.1:10000 or [::1]:10000; not {text!r}")
+        raise Stop(WRONG_USE) from None
+    return Address(str(parsed), number)

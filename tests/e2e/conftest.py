@@ -1,0 +1,97 @@
+"""Real Envoy, recording upstreams and small worker processes, all on loopback and all ended by their pid."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from e2e_harness import Child, Recorder, RunningEnvoy, Upstream, UpstreamServer, accepts, wait_until
+
+from router.config.bootstrap import Address
+from router.config.envoy_binary import find_envoy
+
+
+@pytest.fixture
+def start_child(tmp_path: Path) -> Iterator[Callable[..., Child]]:
+    """`start_child(argv, env={...})`; children still alive at teardown are ended.
+
+    What they wrote is printed then, so that pytest shows it beside a failure.
+    """
+    children: list[Child] = []
+
+    def start(argv: Sequence[str | Path], env: dict[str, str] | None = None) -> Child:
+        log = tmp_path / f"child-{len(children)}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [str(word) for word in argv],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+            )
+        children.append(Child(process, log))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.ask_to_end()
+    for child in children:
+        child.end()
+        print(f"--- {child.words} (pid {child.pid}, ended with {child.process.returncode})")
+        print(child.log.read_text(errors="replace")[-8000:])
+
+
+@pytest.fixture
+def start_envoy(tmp_path: Path, start_child: Callable[..., Child]) -> Callable[..., RunningEnvoy]:
+    """`start_envoy(bootstrap, address, admin=None)`: Envoy with this bootstrap (YAML), once it accepts connections.
+
+    It accepts none before the first round of health checks is over.
+    """
+
+    def start(bootstrap: str, address: Address, admin: Address | None = None) -> RunningEnvoy:
+        path = tmp_path / f"bootstrap-{address.port}.yaml"
+        path.write_text(bootstrap)
+        child = start_child(
+            [find_envoy(), "-c", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]
+        )
+        wait_until(lambda: not child.alive or accepts(address), "Envoy to accept connections")
+        if not child.alive:
+            pytest.fail(f"Envoy ended with {child.process.returncode}: {child.log.read_text()[-4000:]}")
+        return RunningEnvoy(child, address, admin)
+
+    return start
+
+
+@pytest.fixture
+def start_upstream() -> Iterator[Callable[[str], Upstream]]:
+    """`start_upstream(name)`: a recording upstream on a free port."""
+    servers: list[tuple[UpstreamServer, threading.Thread]] = []
+
+    def start(name: str) -> Upstream:
+        server = UpstreamServer(("127.0.0.1", 0), Recorder)
+        server.upstream = Upstream(name, Address("127.0.0.1", server.server_address[1]))
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        servers.append((server, thread))
+        return server.upstream
+
+    yield start
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def start_fake_worker(start_child: Callable[..., Child]) -> Callable[..., Child]:
+    """`start_fake_worker(socket, behaviour, notice=0)`: fake_worker.py in a process of its own, which says `ready`."""
+
+    def start(path: Path, behaviour: str, notice: float = 0.0) -> Child:
+        return start_child([sys.executable, Path(__file__).with_name("fake_worker.py"), path, behaviour, str(notice)])
+
+    return start
