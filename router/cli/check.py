@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, out, print_json
+from router.cli.output import DOES_NOT_HOLD, FINE, Stop, complain, file_or_stop, out, print_json
 from router.config.load import load_policy
 from router.config.problems import PolicyError, dotted
 from router.extproc.worker import open_packs
@@ -14,16 +14,16 @@ from router.packs.layout import lay_out
 
 def run_check(path: Path, as_json: bool) -> int:
     """Schema, references, packs and their weights; every problem is printed with its place."""
-    if not path.is_file():
-        complain(f"{path}: {'is no file' if path.exists() else 'no such file'}")
-        return WRONG_USE
     try:
+        file_or_stop(path)
         loaded = load_policy(path)
         packs = open_packs(loaded)
         if packs.text is not None:
             lay_out(packs.text, "text")
         if packs.vision is not None:
             lay_out(packs.vision, "vision")
+    except Stop as stop:
+        return stop.code
     except PolicyError as error:
         if as_json:
             rows = [

@@ -66,7 +66,8 @@ async def _judge(loaded: LoadedPolicy, api: Api, body: bytes) -> Judgement:
 
 
 def _show(judgement: Judgement) -> None:
-    record, verdict = judgement.record, judgement.verdict
+    record = judgement.record
+    verdict = record.verdict
     where = (
         f"to {record.model} on {record.cluster}" if record.outcome == "route" else f"answered here: {record.outcome}"
     )

@@ -40,11 +40,16 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def policy_or_stop(path: Path) -> LoadedPolicy:
-    """The loaded policy; raises Stop after printing its problems."""
+def file_or_stop(path: Path) -> None:
+    """Raises Stop after saying so where the path is no file."""
     if not path.is_file():
         complain(f"{path}: {'is no file' if path.exists() else 'no such file'}")
         raise Stop(WRONG_USE)
+
+
+def policy_or_stop(path: Path) -> LoadedPolicy:
+    """The loaded policy; raises Stop after printing its problems."""
+    file_or_stop(path)
     try:
         return load_policy(path)
     except PolicyError as error:

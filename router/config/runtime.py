@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 MAX_SOCKET_PATH = 100
-"""Linux takes 107 bytes in sun_path; what is left over is for the suffix that safe binding needs."""
+"""A little below the 107 bytes that Linux takes in sun_path, unix(7)."""
 
 
 def worker_socket(runtime_dir: Path, index: int) -> Path:

@@ -12,34 +12,35 @@ import torch
 from torch import Tensor, nn
 
 
-class ImageTower(nn.Module):
+class _PatchTower(nn.Module):
+    """What SigLIP's image towers have in common: the patches' hidden states, and an optional projection behind."""
+
+    def __init__(self, vision: Any, projection: nn.Module | None = None) -> None:
+        super().__init__()
+        self.vision = vision
+        self.projection = projection if projection is not None else nn.Identity()
+
+    def hidden(self, pixel_values: Tensor) -> Tensor:
+        """(n, 3, h, w) float32 to (n, patches, width) float32."""
+        hidden = self.vision.embeddings(pixel_values)
+        states: Tensor = self.vision.post_layernorm(_through(self.vision.encoder.layers, hidden))
+        return states
+
+
+class ImageTower(_PatchTower):
     """SigLIP's vision model with its attention pooling head, an optional projection behind it, then a unit vector."""
 
-    def __init__(self, vision: Any, projection: nn.Module | None = None) -> None:
-        super().__init__()
-        self.vision = vision
-        self.projection = projection if projection is not None else nn.Identity()
-
     def forward(self, pixel_values: Tensor) -> Tensor:
         """(n, 3, h, w) float32 to (n, d) float32."""
-        hidden = self.vision.embeddings(pixel_values)
-        hidden = self.vision.post_layernorm(_through(self.vision.encoder.layers, hidden))
-        return _unit(self.projection(self.vision.head(hidden)))
+        return _unit(self.projection(self.vision.head(self.hidden(pixel_values))))
 
 
-class PatchMeanTower(nn.Module):
+class PatchMeanTower(_PatchTower):
     """SigLIP's vision model read by the mean of its patches but the first, then a projection and a unit vector."""
 
-    def __init__(self, vision: Any, projection: nn.Module | None = None) -> None:
-        super().__init__()
-        self.vision = vision
-        self.projection = projection if projection is not None else nn.Identity()
-
     def forward(self, pixel_values: Tensor) -> Tensor:
         """(n, 3, h, w) float32 to (n, d) float32."""
-        hidden = self.vision.embeddings(pixel_values)
-        hidden = self.vision.post_layernorm(_through(self.vision.encoder.layers, hidden))
-        return _unit(self.projection(hidden[:, 1:].mean(dim=1)))
+        return _unit(self.projection(self.hidden(pixel_values)[:, 1:].mean(dim=1)))
 
 
 class NaFlexImageTower(nn.Module):

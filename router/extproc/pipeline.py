@@ -58,7 +58,6 @@ class Judgement:
 
     answer: Answer
     record: DecisionRecord
-    verdict: Verdict
 
 
 class Pipeline:
@@ -168,7 +167,7 @@ class Pipeline:
             decide=decided - parsed,
             duration=time.perf_counter() - started,
         )
-        return Judgement(answer, record, verdict)
+        return Judgement(answer, record)
 
 
 def failure_outcome(policy: Policy, head: RequestHead | None, kind: FailureKind) -> Answer:

@@ -155,10 +155,6 @@ class KeywordSignal:
         self._exact = settings.method == "exact"
         self._reach = max(map(_longest, settings.any)) if self._exact else LONGEST_MATCH
         self._patterns = patterns(settings)
-        ascii_only = all(phrase.isascii() for phrase in settings.any)
-        self._first_words = (
-            tuple({phrase.split()[0].lower() for phrase in settings.any}) if self._exact and ascii_only else ()
-        )
         self._spaced = self._exact and any(len(phrase.split()) > 1 for phrase in settings.any)
         self._by_folded = {_folded(unicodedata.normalize("NFC", phrase)): phrase for phrase in reversed(settings.any)}
 
@@ -192,11 +188,6 @@ class KeywordSignal:
         """Whether one plain look settles it, as it does for most requests: short, in ASCII, with no occurrence."""
         if len(text) > PIECE_CHARACTERS or not text.isascii():
             return False
-        if self._first_words:
-            lowered = text.lower()
-            if not any(word in lowered for word in self._first_words):
-                # Not only cheap: RE2 gives the interpreter away while it searches, and getting it back takes longer.
-                return True
         data = text.encode()
         if self._spaced and _LONG_SPACE.search(data) is not None:
             return False

@@ -90,16 +90,17 @@ async def paired(rounds: int, decide: Decide, bare: Bare) -> dict[str, Any]:
     }
 
 
+async def timed_decision(house: House, body: bytes) -> float:
+    started = time.perf_counter()
+    await house.pipeline.judge_body("openai.chat", body)
+    return time.perf_counter() - started
+
+
 async def measure_text(house: House, rounds: int) -> dict[str, Any]:
     rng = random.Random(1)
     bodies = [text_body(rng) for _ in range(rounds + WARMUP)]
     assert house.encoders.text is not None
     model = house.encoders.text.model
-
-    async def decide(number: int) -> float:
-        started = time.perf_counter()
-        await house.pipeline.judge_body("openai.chat", bodies[number][0])
-        return time.perf_counter() - started
 
     def bare(number: int) -> tuple[float, float]:
         started = time.perf_counter()
@@ -109,7 +110,7 @@ async def measure_text(house: House, rounds: int) -> dict[str, Any]:
         ended = time.perf_counter()
         return ended - started, ended - prepared
 
-    return await paired(rounds, decide, bare)
+    return await paired(rounds, lambda number: timed_decision(house, bodies[number][0]), bare)
 
 
 async def measure_image(house: House, rounds: int) -> dict[str, Any]:
@@ -120,11 +121,6 @@ async def measure_image(house: House, rounds: int) -> dict[str, Any]:
     assert house.encoders.vision is not None
     model = house.encoders.vision.model
 
-    async def decide(number: int) -> float:
-        started = time.perf_counter()
-        await house.pipeline.judge_body("openai.chat", bodies[number][0])
-        return time.perf_counter() - started
-
     def bare(number: int) -> tuple[float, float]:
         started = time.perf_counter()
         pixels = model.preprocess(bodies[number][1])[None]
@@ -133,7 +129,7 @@ async def measure_image(house: House, rounds: int) -> dict[str, Any]:
         ended = time.perf_counter()
         return ended - started, ended - prepared
 
-    return await paired(rounds, decide, bare)
+    return await paired(rounds, lambda number: timed_decision(house, bodies[number][0]), bare)
 
 
 async def run(rounds: int) -> None:
