@@ -183,7 +183,9 @@ def export(tower: Tower, data: Path, out: Path, size: int, cache: Path) -> None:
                 "golden": {
                     "path": "golden/vision.npz",
                     "sha256": sha256(folder / "golden/vision.npz"),
-                    "images": [f"golden/{name}" for name in names],
+                    "images": [
+                        {"path": f"golden/{name}", "sha256": sha256(folder / "golden" / name)} for name in names
+                    ],
                     "min_cosine": MIN_COSINE,
                 },
             },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,17 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, out, print_json
-from router.export.errors import ExportError
-from router.export.probe import SHIPPED, Probed, ProbeError, Ranked, read_probe, run_probe
+from router.export.errors import ExportError, WrongUseError
+from router.export.probe import SHIPPED, Probed, ProbeError, Ranked, read_probe, require_one_space, run_probe
 from router.export.verify.images import corpus_files, image_files
 from router.export.verify.isolate import verify
 from router.export.verify.page import render
 from router.export.verify.report import Report, Row, SideReport
-from router.export.verify.sources import NoReferenceError, find_reference
+from router.export.verify.sources import NoReferenceError, find_reference, other_weights
 from router.export.verify.texts import TEXTS
 from router.inference.open import open_text_model, open_vision_model
 from router.packs.files import PackError, carried_files, faults
-from router.packs.store import Pack, list_shipped, read_pack, shipped_folder
+from router.packs.store import MANIFEST, Pack, expanded, is_folder, list_shipped, read_pack, shipped_folder
 from router.request.images import ImageLimits
 
 TOP = 2
@@ -33,7 +33,7 @@ FIELD_WIDTH = 8
 
 def run_verify(name: str, checkpoint: str | None, images: Path | None, as_json: bool, page: Path | None) -> int:
     """Exit code 0 when nothing drifts, 1 when something does, 2 for wrong use."""
-    if images is not None and not images.is_dir():
+    if images is not None and not is_folder(images):
         complain(f"{images}: no such folder")
         return WRONG_USE
     files = corpus_files() if images is None else image_files(images)
@@ -53,6 +53,11 @@ def run_verify(name: str, checkpoint: str | None, images: Path | None, as_json: 
             except NoReferenceError as error:
                 why_not = str(error)
             report = verify(pack, reference, why_not, files, TEXTS, progress, with_pictures=page is not None)
+            if checkpoint is not None and (doubt := other_weights(pack, checkpoint)):
+                report = replace(report, notes=(*report.notes, doubt))
+    except WrongUseError as error:
+        complain(str(error))
+        return WRONG_USE
     except (PackError, ExportError) as error:
         complain(str(error))
         return DOES_NOT_HOLD
@@ -79,10 +84,17 @@ def run_probe_verb(name: str, file: Path | None, text_name: str | None, as_json:
         return WRONG_USE
     try:
         pack = _pack(name)
-        text_pack = _pack(text_name) if text_name is not None else _text_pack_for(pack)
+        if pack.manifest.vision is None:
+            raise WrongUseError(
+                f"pack {pack.manifest.name!r} has no vision tower, so that it has no images to rank for"
+            )
+        text_pack = _text_pack_for(pack) if text_name is None else _text_pack(pack, text_name)
         with errors.status("probing"):
             vision, text = open_vision_model(pack, ImageLimits(frames=1_000)), open_text_model(text_pack)
             probed = run_probe(probe, path.parent, vision, text)
+    except WrongUseError as error:
+        complain(str(error))
+        return WRONG_USE
     except (PackError, ProbeError) as error:
         complain(str(error))
         return DOES_NOT_HOLD
@@ -94,12 +106,19 @@ def run_probe_verb(name: str, file: Path | None, text_name: str | None, as_json:
 
 
 def _pack(name: str) -> Pack:
-    """The pack in this folder, or the shipped one of this name, its files checked; raises PackError."""
-    folder = Path(name).expanduser()
-    if not folder.is_dir() and name in list_shipped():
+    """The pack in this folder, or the shipped one of this name, its files checked.
+
+    Raises WrongUseError where there is none, PackError for one that does not hold.
+    """
+    folder = expanded(name)
+    if not is_folder(folder) and name in list_shipped():
         folder = shipped_folder() / name
-    if not folder.is_dir():
-        raise PackError(f"no pack is named {name!r}: name a folder, or one of {', '.join(list_shipped())}")
+    if not is_folder(folder):
+        raise WrongUseError(f"no pack is named {name!r}: name a folder, or one of {', '.join(list_shipped())}")
+    if not (folder / MANIFEST).exists() and (folder / "config.json").is_file():
+        raise WrongUseError(
+            f"{folder} is a checkpoint and no pack yet: `pointsman packs export {folder} --to PACK` makes one of it"
+        )
     pack = read_pack(folder)
     broken = faults(pack.folder, carried_files(pack.manifest))
     if broken:
@@ -107,30 +126,61 @@ def _pack(name: str) -> Pack:
     return pack
 
 
+def _text_pack(pack: Pack, name: str) -> Pack:
+    """The pack that the user names for the labels; raises WrongUseError for one of another space, and PackError."""
+    named = _pack(name)
+    if named.manifest.text is None:
+        raise WrongUseError(f"pack {named.manifest.name!r} has no text tower; name one that has with --text")
+    try:
+        require_one_space(pack.manifest, named.manifest)
+    except ProbeError as error:
+        raise WrongUseError(str(error)) from error
+    return named
+
+
 def _text_pack_for(pack: Pack) -> Pack:
-    """The pack itself, or the shipped one whose text tower is in the same space; raises PackError."""
+    """The pack itself, or the shipped one whose text tower is in the same space; raises WrongUseError for neither."""
     if pack.manifest.text is not None:
         return pack
     for name in list_shipped():
         other = read_pack(shipped_folder() / name)
         if other.manifest.text is not None and other.manifest.space == pack.manifest.space:
             return other
-    raise PackError(f"pack {pack.manifest.name!r} has no text tower; name the pack that has it with --text")
+    raise WrongUseError(f"pack {pack.manifest.name!r} has no text tower; name the pack that has it with --text")
 
 
 def _show(report: Report) -> None:
     out.print(f"[bold]{escape(report.pack)}[/], digest {report.digest[:12]}")
-    if report.reference is None:
-        out.print(f"compared with its golden vectors alone: {escape(report.why_not)}")
-    else:
+    if report.reference is not None:
         out.print(f"held against {escape(report.reference)}")
+    if report.golden_vectors_only:
+        out.print("[yellow]golden vectors only; PyTorch was not asked[/]")
+        out.print(f"[yellow]why: {escape(report.why_not)}[/]")
+        out.print(
+            "[yellow]to ask it: pointsman packs verify PACK --reference CHECKPOINT, the folder or hub id that the pack "
+            "was made of[/]"
+        )
+    elif report.not_compared:
+        out.print(f"[yellow]{', '.join(report.not_compared)}: golden vectors only; the reference has no such side[/]")
     for side in report.sides:
         _show_side(side)
+    for miss in report.declared:
+        out.print(f"[red]manifest: {escape(miss)}[/]")
     for miss in report.golden:
         out.print(f"[red]golden vectors: {escape(miss)}[/]")
     for finding in report.findings:
         out.print(f"[red]{escape(str(finding))}[/]")
-    out.print("[green]holds[/]" if report.holds else "[bold red]drifts[/]")
+    for note in report.notes:
+        out.print(f"[yellow]{escape(note)}[/]")
+    out.print(_verdict(report))
+
+
+def _verdict(report: Report) -> str:
+    if not report.holds:
+        return "[bold red]does not hold[/]" if not report.golden and not report.findings else "[bold red]drifts[/]"
+    if report.golden_vectors_only or report.not_compared:
+        return "[yellow]holds, as far as golden vectors tell[/]"
+    return "[green]holds[/]"
 
 
 def _show_side(side: SideReport) -> None:

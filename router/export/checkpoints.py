@@ -7,7 +7,7 @@ SmoothQuant may touch. Imports torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from router.export import towers
-from router.export.errors import ExportError
-from router.export.kinds import Kind, Recognised, read_json_if_there, read_labels, weight_files
+from router.export.checkpoint_files import finite_numbers, read_json_if_there, read_tensors, weight_files
+from router.export.errors import ExportError, one_line
+from router.export.kinds import Kind, Recognised, fit_head, read_labels
 from router.export.multimodal import read_multimodal
 from router.export.reference import quiet
 from router.packs.manifest import PatchGrid
@@ -92,6 +93,12 @@ class Loaded:
 
 def load(recognised: Recognised, folder: Path) -> Loaded:
     """The checkpoint's model in float32, in evaluation mode; raises ExportError."""
+    if recognised.config.get("quantization_config"):
+        raise ExportError(
+            f"{folder / 'config.json'} has a quantization_config: this checkpoint is quantised already. Take the one "
+            "that it was made from, and --precision int8"
+        )
+    read_tensors(folder)
     loader = {
         Kind.SIGLIP: _siglip,
         Kind.SIGLIP2_NAFLEX: _naflex,
@@ -128,8 +135,11 @@ def _naflex(recognised: Recognised, folder: Path) -> Loaded:
         torch.no_grad()(reference),
         _siglip_smoothable(vision, vision.head),
     )
-    pixels = read_json_if_there(folder / "preprocessor_config.json")
-    grid = PatchGrid(patch=vision.config.patch_size, max_patches=int(pixels.get("max_num_patches", 256)))
+    place = folder / "preprocessor_config.json"
+    most = read_json_if_there(place).get("max_num_patches", 256)
+    if type(most) is not int or most < 1:
+        raise ExportError(f"{place}: max_num_patches {most!r} is no count")
+    grid = PatchGrid(patch=vision.config.patch_size, max_patches=most)
     image = ImageSide(
         side,
         vision.config.hidden_size,
@@ -169,6 +179,10 @@ def _classifier(recognised: Recognised, folder: Path) -> Loaded:
         transformers.AutoModelForTokenClassification if each_token else transformers.AutoModelForSequenceClassification
     )
     labels = read_labels(recognised.config)
+    fit_head(labels, read_tensors(folder))
+    if recognised.config.get("problem_type") == "regression":
+        raise ExportError("config.json: problem_type is regression, whose outputs are no probabilities of labels")
+    temperature = _temperature(recognised.config)
     model = _pretrained(auto, folder)
     outputs = model.classifier.out_features
     if outputs != len(labels):
@@ -194,15 +208,34 @@ def _classifier(recognised: Recognised, folder: Path) -> Loaded:
             "token" if each_token else "text",
             labels,
             "sigmoid" if multi else "softmax",
-            float(recognised.config.get("temperature") or 1.0),
+            temperature,
             _window(model.config, folder),
         )
     )
 
 
+def _temperature(config: Mapping[str, Any]) -> float:
+    said = config.get("temperature")
+    try:
+        (temperature,) = finite_numbers([1.0 if said is None else said])
+    except ValueError as error:
+        raise ExportError(f"config.json: temperature {said!r} is no number; logits are divided by it") from error
+    if temperature <= 0:
+        raise ExportError(f"config.json: temperature {said!r} is not above nought; logits are divided by it")
+    return temperature
+
+
 def _scale_and_bias(model: Any) -> tuple[float, float]:
     """Checkpoints store the scale's logarithm."""
-    return math.exp(model.logit_scale.item()), float(model.logit_bias.item())
+    logarithm, bias = float(model.logit_scale.item()), float(model.logit_bias.item())
+    try:
+        scale, bias = finite_numbers([math.exp(logarithm), bias])
+    except (OverflowError, ValueError) as error:
+        raise ExportError(
+            f"the checkpoint's logit_scale {logarithm} and logit_bias {bias} give no probabilities; its weights are "
+            "damaged: fetch them again"
+        ) from error
+    return scale, bias
 
 
 def _vision_side(vision: Any, projection: nn.Linear | None, scale: float, bias: float) -> ImageSide:
@@ -302,7 +335,14 @@ def _modernbert_smoothable(model: Any) -> Smoothable:
 
 def _pretrained(auto: Any, folder: Path) -> Any:
     """The model, every tensor of it from the checkpoint; raises ExportError when one is missing."""
-    weight_files(folder)
+    files = ", ".join(path.name for path in weight_files(folder)[:3])
+    try:
+        with quiet():
+            transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # transformers raises whatever its parts raise
+        raise ExportError(
+            f"{folder / 'config.json'} is no configuration that transformers takes ({one_line(error)})"
+        ) from error
     try:
         with quiet():
             model, report = auto.from_pretrained(
@@ -311,18 +351,31 @@ def _pretrained(auto: Any, folder: Path) -> Any:
                 attn_implementation="eager",
                 local_files_only=True,
                 output_loading_info=True,
+                # Reported below with their shapes, instead of an error that names none.
+                ignore_mismatched_sizes=True,
             )
     except Exception as error:  # transformers raises whatever its parts raise
-        raise ExportError(f"the checkpoint cannot be loaded: {type(error).__name__}: {error}") from error
+        raise ExportError(
+            f"the checkpoint cannot be loaded: config.json and {files} in {folder} do not go together, or one of them "
+            f"is damaged ({one_line(error)}); fetch both again"
+        ) from error
     missing = sorted(str(key) for key in report["missing_keys"] if "position_ids" not in str(key))
-    mismatched = sorted(str(key) for key in report.get("mismatched_keys") or ())
+    mismatched = sorted(
+        f"{name} is {_shape(found)} and should be {_shape(asked)}"
+        for name, found, asked in report.get("mismatched_keys") or ()
+    )
     # A sentence encoder's checkpoint may leave out BERT's pooler, which nothing here uses.
     missing = [key for key in missing if not key.startswith("pooler.")]
     if missing or mismatched:
         raise ExportError(
-            f"the checkpoint lacks tensors or has them in another shape: {', '.join((missing + mismatched)[:5])}"
+            f"{files} in {folder} lacks tensors that config.json asks for, or has them in another shape: "
+            f"{', '.join((mismatched + missing)[:5])}. Take config.json and weights from one checkpoint"
         )
     return model.float().eval()
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return " x ".join(str(each) for each in sizes)
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from router.export.checkpoints import Feed, Side
-from router.export.errors import ExportError
+from router.export.errors import ExportError, one_line
 from router.export.reference import quiet
 from router.packs.manifest import Precision
 
@@ -30,7 +30,7 @@ def write_graph(side: Side, example: Feed, output: str, precision: Precision, gr
     """Write `graph`, and its weights into the file `weights` beside it.
 
     `example` holds every input with at least two rows; axis 0 becomes free, and axis 1 of token ids and masks. Raises
-    ExportError.
+    ExportError, OSError.
     """
     with tempfile.TemporaryDirectory(dir=graph.parent) as scratch:
         traced = Path(scratch) / "traced.onnx"
@@ -68,23 +68,30 @@ def _trace(side: Side, example: Feed, output: str, path: Path) -> None:
                 output_names=[output],
                 dynamic_axes=axes,
             )
+    except OSError:
+        raise
     except Exception as error:  # the tracer raises a dozen unrelated types
-        raise ExportError(f"the model cannot be traced: {type(error).__name__}: {error}") from error
+        raise ExportError(f"the model cannot be traced ({one_line(error)})") from error
     finally:
         side.module.eval()
 
 
 def _quantise(path: Path, out: Path) -> None:
     """Weights int8 per channel, activations int8 by what each pass brings; only MatMul, the rest stays float32."""
-    with _silent():
-        quantize_dynamic(
-            path,
-            out,
-            op_types_to_quantize=["MatMul"],
-            per_channel=True,
-            weight_type=QuantType.QInt8,
-            use_external_data_format=True,
-        )
+    try:
+        with _silent():
+            quantize_dynamic(
+                path,
+                out,
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                weight_type=QuantType.QInt8,
+                use_external_data_format=True,
+            )
+    except OSError:
+        raise
+    except Exception as error:  # onnx and onnxruntime raise unrelated types
+        raise ExportError(f"the graph cannot be quantised ({one_line(error)}); export fp32") from error
 
 
 @contextlib.contextmanager

@@ -1,25 +1,30 @@
 """Gets a checkpoint: a local folder as it lies, or a hub id through huggingface_hub, every file's digest checked.
 
-`HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME` are honoured. What was fetched stays in the hub's own cache, so that a download
-that broke off goes on where it stopped. It knows nothing about models.
+`HF_ENDPOINT`, `HF_TOKEN` and `HF_HOME` are honoured. A connection that is cut goes on where it stopped; files that came
+whole stay in the hub's own cache, so that a run that was killed begins with the first one missing. It knows nothing
+about models.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import hashlib
 import os
+import re
+import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from huggingface_hub import HfApi, errors, hf_hub_download
 
-from router.export.errors import ExportError
+from router.export.errors import ExportError, WrongUseError
+from router.export.placement import put_in_place, utf8_or_stop, working_folder
 from router.packs.files import sha256_of
 
 Progress = Callable[[str], None]
@@ -27,6 +32,9 @@ Progress = Callable[[str], None]
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 CONFIG = "config.json"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+# The network has errors of its own; these are of the folder that downloads go to.
+_OWN_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EFBIG)
 _WANTED = (
     CONFIG,
     "modules.json",
@@ -74,51 +82,81 @@ def fetch(source: str, revision: str | None, progress: Progress, cache: Path | N
     folder = Path(source).expanduser()
     if folder.is_dir():
         if revision is not None:
-            raise ExportError(f"{source} is a folder here; --revision is for a hub id")
+            raise WrongUseError(f"{source} is a folder here; --revision is for a hub id")
         if not (folder / CONFIG).is_file():
-            raise ExportError(f"{source} is no checkpoint: it has no {CONFIG}")
+            raise WrongUseError(f"{source} is no checkpoint: it has no {CONFIG}")
+        utf8_or_stop(folder.absolute())
         return Checkpoint(folder, source)
-    if source.startswith((".", "/", "~")) or source.count("/") != 1:
-        raise ExportError(f"{source} is neither a folder here, nor a hub id (owner/name), nor a name of the catalogue")
+    if folder.is_file():
+        raise WrongUseError(f"{source} is a file; a checkpoint is the folder with {CONFIG}, weights and tokenizer")
+    if not _HUB_ID.fullmatch(source):
+        raise WrongUseError(
+            f"{source} is neither a folder here, nor a hub id (owner/name), nor a name of the catalogue"
+        )
     return _fetch_remote(source, revision, progress, cache)
 
 
 def pull(source: str, revision: str | None, to: Path, progress: Progress, cache: Path | None = None) -> Checkpoint:
     """Fetch a hub id's checkpoint and lay it into `to`, whole or not at all; raises ExportError."""
-    if to.exists():
-        raise ExportError(f"{to} exists already; name a folder that does not")
-    fetched = fetch(source, revision, progress, cache)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
-    try:
-        # The cache holds links to blobs, a folder of one's own holds files.
-        shutil.copytree(fetched.folder, fresh / "files")
-        (fresh / "files").rename(to)
-    except OSError as error:
-        raise ExportError(f"{to} cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    if os.path.lexists(to):
+        raise WrongUseError(f"{to} exists already; name a folder that does not")
+    if Path(source).expanduser().is_dir():
+        raise WrongUseError(
+            f"{source} is a folder here, and there is nothing to pull; make a pack of it by "
+            f"`pointsman packs export {shlex.quote(source)} --to DIR`"
+        )
+    with working_folder(to, progress) as files:
+        fetched = fetch(source, revision, progress, cache)
+        try:
+            # The cache holds links to blobs, a folder of one's own holds files.
+            shutil.copytree(fetched.folder, files, dirs_exist_ok=True)
+            put_in_place(files, to, replace=False)
+        except (OSError, shutil.Error) as error:
+            raise ExportError(f"{to} cannot be written: {getattr(error, 'strerror', None) or error}") from error
     return Checkpoint(to, fetched.source, fetched.revision, fetched.licence)
 
 
 def _fetch_remote(repo: str, revision: str | None, progress: Progress, cache: Path | None) -> Checkpoint:
-    endpoint = os.environ.get("HF_ENDPOINT") or DEFAULT_ENDPOINT
+    endpoint = _endpoint()
     with _explained(repo, revision, endpoint):
-        progress(f"asking {endpoint} for {repo}")
+        progress(f"asking {_shown(endpoint)} for {repo}")
         info = HfApi(endpoint=endpoint).model_info(repo, revision=revision, files_metadata=True)
     files = _wanted(info.siblings or [])
     if not any(file.path == CONFIG for file in files):
         raise ExportError(f"{repo} has no {CONFIG}; it is no checkpoint that can be exported")
-    paths = []
+    paths: list[Path] = []
     for number, file in enumerate(files, 1):
         progress(f"file {number} of {len(files)}: {file.path}, {file.size / 1e6:,.1f} MB")
-        with _explained(repo, revision, endpoint, file.path):
+        with _explained(repo, revision, endpoint, file.path, f"{len(paths)} of {len(files)} files"):
             path = hf_hub_download(repo, file.path, revision=info.sha, endpoint=endpoint, cache_dir=cache)
         paths.append(Path(path))
         _check(Path(path), file, repo)
     config = next(path for path, file in zip(paths, files, strict=True) if file.path == CONFIG)
     licence = str(getattr(info.card_data, "license", None) or "")
     return Checkpoint(config.parent, repo, info.sha or "", licence)
+
+
+def _endpoint() -> str:
+    """The hub's address, without a slash behind; raises WrongUseError for an HF_ENDPOINT that is none."""
+    said = os.environ.get("HF_ENDPOINT")
+    if not said:
+        return DEFAULT_ENDPOINT
+    try:
+        parts = urlsplit(said)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits:
+        raise WrongUseError(
+            f"HF_ENDPOINT is {_shown(said)!r}, which is no address of a hub: https:// or http:// and a host. "
+            f"Without it {DEFAULT_ENDPOINT} is asked"
+        )
+    return said.rstrip("/")
+
+
+def _shown(endpoint: str) -> str:
+    """Without a mirror's user name and password."""
+    return re.sub(r"//[^/@]*@", "//", endpoint)
 
 
 def _wanted(siblings: list[Any]) -> list[_RemoteFile]:
@@ -159,8 +197,12 @@ def _git_blob_id(data: bytes) -> str:
 
 
 @contextlib.contextmanager
-def _explained(repo: str, revision: str | None, endpoint: str, path: str = "") -> Iterator[None]:
-    """Turn what huggingface_hub raises into an ExportError that says what to do."""
+def _explained(repo: str, revision: str | None, endpoint: str, path: str = "", kept: str = "") -> Iterator[None]:
+    """Turn what huggingface_hub raises into an ExportError that says what to do; `kept` is what has come whole."""
+    fetched = f"{kept} are kept: run" if kept and not kept.startswith("0 ") else "nothing has been fetched yet: run"
+    again = f"{fetched} the same command again, or set HF_ENDPOINT to a mirror, or name a local folder"
+    about = f"{repo}: {path}" if path else repo
+    endpoint = _shown(endpoint)
     try:
         yield
     except errors.GatedRepoError as error:
@@ -177,13 +219,22 @@ def _explained(repo: str, revision: str | None, endpoint: str, path: str = "") -
         if status in (401, 403, 404):
             raise ExportError(
                 f"{endpoint} has no model {repo}, or it is private; check the spelling, or set HF_TOKEN to a token "
-                "that may read it"
+                "that may read it. There is no folder of that name here either"
             ) from error
-        raise ExportError(f"{endpoint} answered {status} for {repo} {path}; try again later") from error
+        raise ExportError(f"{endpoint} answered {status} for {about}; try again later, {again}") from error
     except ExportError:
         raise
+    except errors.OfflineModeIsEnabled as error:
+        raise ExportError("HF_HUB_OFFLINE is set, so that no hub is asked; unset it, or name a local folder") from error
     except Exception as error:  # the HTTP client's errors have no common root across its releases
-        raise ExportError(
-            f"{endpoint} cannot be reached for {repo} {path} ({type(error).__name__}); what was fetched is kept: run "
-            "the same command again, or set HF_ENDPOINT to a mirror, or name a local folder"
-        ) from error
+        if isinstance(error, OSError) and error.errno in _OWN_DISK:
+            raise ExportError(
+                f"{about} cannot be kept in the hub's cache here: {error.strerror}. Make room, or set HF_HOME to a "
+                f"folder that has some; {again}"
+            ) from error
+        if isinstance(error, (ValueError, KeyError, TypeError)) and not path:
+            raise ExportError(
+                f"{endpoint} does not answer as a hub does ({type(error).__name__}); look whether HF_ENDPOINT is one, "
+                "or a proxy answers in its place"
+            ) from error
+        raise ExportError(f"{endpoint} cannot be reached for {about} ({type(error).__name__}); {again}") from error

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from router.export.checkpoint_files import finite_numbers, read_json_if_there
 from router.export.errors import ExportError
-from router.export.kinds import read_json_if_there
 from router.packs.manifest import PatchGrid
 
 Resample = Literal["nearest", "bilinear", "bicubic", "lanczos"]
@@ -60,15 +60,15 @@ def read_preprocessing(folder: Path, image_size: int, patches: PatchGrid | None 
     if size != (image_size, image_size):
         raise ExportError(f"{place} resizes to {size}, the vision tower takes {image_size} x {image_size}")
     filter_number = config.get("resample", 2 if patches else 3)
-    if filter_number not in _FILTERS:
+    if not isinstance(filter_number, int) or filter_number not in _FILTERS:
         raise ExportError(f"{place}: resample {filter_number!r} is none of {sorted(_FILTERS)}")
     normalises = config.get("do_normalize", True)
     return Preprocessing(
         size=size,
         resample=_FILTERS[filter_number],
-        rescale=float(config.get("rescale_factor", _LEVEL)) if config.get("do_rescale", True) else 1.0,
+        rescale=_factor(config.get("rescale_factor", _LEVEL), place) if config.get("do_rescale", True) else 1.0,
         mean=_three(config.get("image_mean", _HALF), place) if normalises else (0.0, 0.0, 0.0),
-        std=_three(config.get("image_std", _HALF), place) if normalises else (1.0, 1.0, 1.0),
+        std=_deviation(config.get("image_std", _HALF), place) if normalises else (1.0, 1.0, 1.0),
     )
 
 
@@ -81,8 +81,23 @@ def _size(value: Any, place: Path) -> tuple[int, int]:
 
 
 def _three(value: Any, place: Path) -> tuple[float, float, float]:
-    if isinstance(value, (int, float)):
-        return float(value), float(value), float(value)
-    if isinstance(value, (list, tuple)) and len(value) == 3:
-        return float(value[0]), float(value[1]), float(value[2])
-    raise ExportError(f"{place}: mean and deviation are three numbers, not {value!r}")
+    try:
+        first, second, third = finite_numbers(value if isinstance(value, (list, tuple)) else [value] * 3)
+    except ValueError as error:
+        raise ExportError(f"{place}: mean and deviation are three finite numbers, not {value!r}") from error
+    return first, second, third
+
+
+def _deviation(value: Any, place: Path) -> tuple[float, float, float]:
+    deviation = _three(value, place)
+    if min(deviation) <= 0:
+        raise ExportError(f"{place}: image_std {value!r} is not above nought; pixels are divided by it")
+    return deviation
+
+
+def _factor(value: Any, place: Path) -> float:
+    try:
+        (factor,) = finite_numbers([value])
+    except ValueError as error:
+        raise ExportError(f"{place}: rescale_factor {value!r} is no finite number") from error
+    return factor

@@ -5,17 +5,19 @@ It loads no weights. What a kind is exported to is `reference.py`'s business.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from router.export.checkpoint_files import TensorFacts, read_json, read_json_value, read_tensors, weight_files
 from router.export.errors import ExportError
 
 Pooling = Literal["mean", "cls"]
 
 TEXT_FAMILIES = ("bert", "deberta-v2", "modernbert")
+_LONGEST_INDEX = 9
 _MULTIMODAL_MARKS = ("image_encoder.vision_encoder.", "image_model.vision_model.")
 
 
@@ -54,9 +56,10 @@ def recognise(folder: Path) -> Recognised:
         return Recognised(Kind.SIGLIP, config)
     if family == "siglip2":
         return Recognised(Kind.SIGLIP2_NAFLEX, config)
-    if any(name.startswith(_MULTIMODAL_MARKS) for name in tensor_names(folder)):
+    if _is_multimodal(folder):
         return Recognised(Kind.MULTIMODAL_EMBED, config)
-    architectures = [str(name) for name in config.get("architectures") or []]
+    listed = config.get("architectures")
+    architectures = [str(name) for name in listed] if isinstance(listed, list) else []
     if family in TEXT_FAMILIES:
         if any(name.endswith("ForSequenceClassification") for name in architectures):
             return Recognised(Kind.SEQUENCE_CLASSIFIER, config)
@@ -73,10 +76,15 @@ def read_labels(config: dict[str, Any]) -> tuple[str, ...]:
     id2label = config.get("id2label")
     if not isinstance(id2label, dict) or not id2label:
         raise ExportError("config.json has no id2label: what the classifier's outputs mean cannot be known")
-    try:
-        by_index = {int(index): str(label) for index, label in id2label.items()}
-    except ValueError as error:
-        raise ExportError("config.json: the keys of id2label are not numbers") from error
+    by_index: dict[int, str] = {}
+    for index, label in id2label.items():
+        if not index.isascii() or not index.isdecimal() or len(index) > _LONGEST_INDEX:
+            raise ExportError("config.json: the keys of id2label are not numbers")
+        if int(index) in by_index:
+            raise ExportError(f"config.json: id2label names output {int(index)} twice")
+        if isinstance(label, bool) or not isinstance(label, (str, int)) or not str(label).strip():
+            raise ExportError(f"config.json: id2label gives output {index} the label {label!r}, which is none")
+        by_index[int(index)] = str(label)
     if sorted(by_index) != list(range(len(by_index))):
         raise ExportError(f"config.json: id2label has the indices {sorted(by_index)}, not 0 to {len(by_index) - 1}")
     labels = tuple(by_index[index] for index in range(len(by_index)))
@@ -86,84 +94,44 @@ def read_labels(config: dict[str, Any]) -> tuple[str, ...]:
     label2id = config.get("label2id")
     if isinstance(label2id, dict) and label2id and label2id != {label: index for index, label in by_index.items()}:
         raise ExportError("config.json: label2id is not the inverse of id2label; one of them is wrong")
+    count = config.get("num_labels")
+    if count is not None and count != len(labels):
+        raise ExportError(f"config.json: num_labels is {count!r}, id2label names {len(labels)}; one of them is wrong")
     return labels
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a checkpoint's file; raises ExportError."""
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ExportError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ExportError(f"{path} is not JSON") from error
-    if not isinstance(value, dict):
-        raise ExportError(f"{path} is not a JSON object")
-    return value
+def fit_head(labels: tuple[str, ...], tensors: Mapping[str, TensorFacts]) -> None:
+    """Raises ExportError where the classifier's head has another number of outputs than there are labels."""
+    for name in ("classifier.weight", "classifier.bias"):
+        facts = tensors.get(name)
+        if facts is not None and facts.shape[:1] != (len(labels),):
+            shape = " x ".join(str(each) for each in facts.shape)
+            raise ExportError(
+                f"config.json names {len(labels)} labels, but the head has another number of outputs: {name} in "
+                f"{facts.file} is {shape}. Take config.json and weights from one checkpoint"
+            )
 
 
-def read_json_if_there(path: Path) -> dict[str, Any]:
-    """The same, empty where there is no such file."""
-    return read_json(path) if path.is_file() else {}
-
-
-def weight_files(folder: Path) -> list[Path]:
-    """The checkpoint's weights: safetensors, all shards, else torch's own files; raises ExportError."""
-    for single, index in (
-        ("model.safetensors", "model.safetensors.index.json"),
-        ("pytorch_model.bin", "pytorch_model.bin.index.json"),
-        ("model.pt", ""),
-    ):
-        if index and (folder / index).is_file():
-            shards = sorted(set(read_json(folder / index).get("weight_map", {}).values()))
-            missing = [shard for shard in shards if not (folder / shard).is_file()]
-            if missing or not shards:
-                raise ExportError(f"{folder / index} names shards that are not there: {', '.join(missing) or 'none'}")
-            return [folder / shard for shard in shards]
-        if (folder / single).is_file():
-            return [folder / single]
-    raise ExportError(f"{folder} has no weights: neither model.safetensors, whole or in shards, nor pytorch_model.bin")
-
-
-def tensor_names(folder: Path) -> list[str]:
-    """Names of the tensors in safetensors files, read from their headers; raises ExportError.
-
-    Of torch's own files only `model.pt` is answered for, by the name that multi-modal-embed gives its weights.
-    """
-    names: list[str] = []
-    for path in weight_files(folder):
-        if path.suffix == ".safetensors":
-            names += _header(path)
-        elif path.name == "model.pt":
-            names.append(_MULTIMODAL_MARKS[0])
-    return names
-
-
-def _header(path: Path) -> list[str]:
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > 100_000_000:
-            raise ExportError(f"{path} is not a safetensors file: its header would have {size} bytes")
-        try:
-            header = json.loads(file.read(size))
-        except ValueError as error:
-            raise ExportError(f"{path} is not a safetensors file: its header cannot be read") from error
-    return [name for name in header if name != "__metadata__"]
+def _is_multimodal(folder: Path) -> bool:
+    # A file by this name is what multi-modal-embed-large is published as.
+    if any(path.name == "model.pt" for path in weight_files(folder)):
+        return True
+    return any(name.startswith(_MULTIMODAL_MARKS) for name in read_tensors(folder))
 
 
 def _pooling(folder: Path) -> Pooling:
     """Mean or CLS, as the checkpoint's own modules say; anything else would be another model."""
     try:
-        modules = json.loads((folder / "modules.json").read_bytes())
+        modules = read_json_value(folder / "modules.json")
         steps = [(str(module["type"]).rsplit(".", 1)[-1], str(module["path"])) for module in modules]
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ExportError(f"{folder / 'modules.json'} is not a list of modules") from error
     unknown = [name for name, _ in steps if name not in ("Transformer", "Pooling", "Normalize")]
     paths = [path for name, path in steps if name == "Pooling"]
     if unknown or len(paths) != 1:
         raise ExportError(
             f"a sentence encoder is a Transformer, one Pooling and at most Normalize; this one has "
-            f"{', '.join(name for name, _ in steps)}"
+            f"{', '.join(name for name, _ in steps) or 'nothing'}"
         )
     config = read_json(folder / paths[0] / "config.json")
     modes = {key.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")

@@ -23,8 +23,9 @@ import transformers
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from router.export.errors import ExportError
-from router.export.kinds import Pooling, weight_files
+from router.export.checkpoint_files import weight_files
+from router.export.errors import ExportError, one_line
+from router.export.kinds import Pooling
 from router.export.reference import quiet
 
 State = dict[str, Tensor]
@@ -224,7 +225,7 @@ def _config(kind: Any, key: str, sizes: dict[str, Any], said: dict[str, Any]) ->
         with quiet():
             config = kind(**{**sizes, **said})
     except Exception as error:  # transformers checks types with errors of its own
-        raise ExportError(f"config.json: {key} is no {kind.__name__}: {type(error).__name__}") from error
+        raise ExportError(f"config.json: {key} is no {kind.__name__} ({one_line(error)})") from error
     config._attn_implementation = "eager"
     return config
 
@@ -254,7 +255,7 @@ def _lengths(config: Mapping[str, Any], dimension: int, nested: bool) -> tuple[i
     if listed is None:
         powers = (2**power for power in range(dimension.bit_length(), 0, -1)) if nested else ()
         return tuple(length for length in powers if _SHORTEST <= length < dimension)
-    if not isinstance(listed, list) or not all(isinstance(each, int) and 0 < each <= dimension for each in listed):
+    if not isinstance(listed, list) or not all(type(each) is int and 0 < each <= dimension for each in listed):
         raise ExportError(f"config.json: matryoshka_dims are numbers from 1 to {dimension}, not {listed!r}")
     return tuple(sorted({each for each in listed if each < dimension}, reverse=True))
 
@@ -268,7 +269,7 @@ def _linear(state: State, prefix: str) -> nn.Linear | None:
     tensors = _under(state, prefix)
     if not tensors:
         return None
-    outputs, inputs = _shape(tensors, "weight", 2)
+    outputs, inputs = _shape(state, f"{prefix}weight", 2)
     linear: nn.Linear = _filled(lambda: nn.Linear(inputs, outputs, bias="bias" in tensors), tensors)
     return linear
 
@@ -297,7 +298,10 @@ def _filled(build: Any, state: State, without: tuple[str, ...] = ()) -> Any:
             model = build()
         model.load_state_dict({name: each for name, each in state.items() if not name.startswith(unwanted)})
     except Exception as error:  # transformers and torch raise whatever their parts raise
-        raise ExportError(f"the checkpoint's tensors do not make the module that its config says: {error}") from error
+        raise ExportError(
+            f"the checkpoint's tensors do not make the module that its config.json says ({one_line(error)}); take both "
+            "from one checkpoint"
+        ) from error
     return model.float().eval()
 
 
@@ -315,6 +319,13 @@ def _state(folder: Path) -> State:
             # weights_only: nothing that is pickled in the file is run.
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
-            raise ExportError(f"{path} is not a plain file of tensors: {type(error).__name__}") from error
-        state |= tensors.get("state_dict", tensors)
+            raise ExportError(
+                f"{path} is not a plain file of tensors ({type(error).__name__}); fetch it again"
+            ) from error
+        if isinstance(tensors, dict):
+            tensors = tensors.get("state_dict", tensors)
+        if not isinstance(tensors, dict):
+            raise ExportError(f"{path} is not a file of tensors by name; fetch it again")
+        # Trainers leave counters and optimisers beside the tensors.
+        state |= {name: each for name, each in tensors.items() if isinstance(name, str) and isinstance(each, Tensor)}
     return state

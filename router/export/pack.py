@@ -1,7 +1,7 @@
 """Makes a pack of a checkpoint, whole or not at all, and measures it on the way with the very code that serves.
 
 A folder beside the target is filled, opened as a worker would open it, held against the reference and the parity gate,
-and only then renamed. Imports torch, by way of `checkpoints` and `graphs`.
+and only then put in its place. Imports torch, by way of `checkpoints` and `graphs`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -25,12 +23,15 @@ from PIL import Image
 from pydantic import ValidationError
 
 from router.export import golden
+from router.export.checkpoint_files import weight_files
 from router.export.checkpoints import ClassifierSide, Feed, ImageSide, Loaded, Side, TextSide, load
 from router.export.errors import ExportError
+from router.export.gates import COSINE_GATE, PROBABILITY_GATE, PROBABILITY_SLACK, SERVING_SLACK
 from router.export.graphs import write_graph
 from router.export.hub import Checkpoint, Progress
 from router.export.images import Preprocessing, read_preprocessing
-from router.export.kinds import Kind, Recognised, recognise, weight_files
+from router.export.kinds import Kind, Recognised, recognise
+from router.export.placement import may_write, put_in_place, working_folder
 from router.export.reference import ReferenceImages, ReferenceTokenizer
 from router.export.smooth import smooth
 from router.export.tokenizer_json import as_bytes, build_tokenizer
@@ -41,6 +42,7 @@ from router.inference.vision_model import VisionModel
 from router.packs.files import PackError, sha256_of
 from router.packs.manifest import (
     ClassifierGolden,
+    GoldenImage,
     Manifest,
     PackFile,
     Parity,
@@ -56,14 +58,6 @@ from router.packs.manifest import (
 from router.packs.store import MANIFEST, Pack, read_pack
 from router.request.images import ImageLimits
 
-# Least cosine against PyTorch over the golden inputs. The int8 one lies between image towers with SmoothQuant (0.999)
-# and without it where activations have outliers (0.9955).
-COSINE_GATE: dict[Precision, float] = {"fp32": 0.99999, "int8": 0.998, "bf16": 0.9995}
-# Greatest difference of a probability.
-PROBABILITY_GATE: dict[Precision, float] = {"fp32": 0.0001, "int8": 0.05, "bf16": 0.02}
-# What a serving machine may lose beyond the figure of the exporting one: kernels of few bits differ between processors.
-_SERVING_SLACK = 0.0005
-_PROBABILITY_SLACK = 0.01
 _PROVISIONAL = 1e-6
 _NO_DIGEST = "0" * 64
 
@@ -96,13 +90,16 @@ def export_pack(
 ) -> Exported:
     """Write the pack `to`. Raises ExportError; then `to` is as it was.
 
-    With `allow_drift` a part that misses its gate is written all the same, and the manifest says so.
+    With `allow_drift` a part that misses its gate is written all the same, and the manifest says so; one whose outputs
+    are not finite is never written. Where `to` is a link, the folder that it leads to is written and the link stays.
     """
-    _may_write(to, force)
-    recognised = recognise(checkpoint.folder)
-    progress(f"{checkpoint.source} is a {recognised.kind}; loading its weights")
-    loaded = load(recognised, checkpoint.folder)
-    with _fresh_folder(to) as folder, _pack_errors_explained():
+    may_write(to, force, checkpoint.folder)
+    if to.is_symlink():
+        progress(f"{to} is a link; what is written is {to.resolve()}")
+    with working_folder(to, progress) as folder, _pack_errors_explained():
+        recognised = recognise(checkpoint.folder)
+        progress(f"{checkpoint.source} is a {recognised.kind}; loading its weights")
+        loaded = load(recognised, checkpoint.folder)
         making = _Making(folder, checkpoint.folder, recognised.kind, precision, allow_drift, progress)
         manifest = _manifest(making, checkpoint, recognised, loaded)
         tree = manifest.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
@@ -111,7 +108,7 @@ def export_pack(
         (folder / MANIFEST).write_text(head + body, encoding="utf-8")
         progress("opening the pack as a worker would")
         _hold_gate(read_pack(folder))
-        _put_in_place(folder, to, force)
+        put_in_place(folder, to, force)
     towers = {"text": manifest.text, "vision": manifest.vision, "classifier": manifest.classifier}
     parity = {name: tower.parity for name, tower in towers.items() if tower is not None and tower.parity is not None}
     return Exported(to, recognised.kind, parity)
@@ -144,15 +141,16 @@ def _manifest(making: _Making, checkpoint: Checkpoint, recognised: Recognised, l
 
 
 def _name(checkpoint: Checkpoint) -> str:
-    """A local folder's place on this machine is nobody's business."""
-    return checkpoint.source.rsplit("/", 1)[-1] if checkpoint.revision else Path(checkpoint.source).resolve().name
+    """A local folder's place on this machine is nobody's business. It stands in a comment, hence one line of text."""
+    name = checkpoint.source.rsplit("/", 1)[-1] if checkpoint.revision else Path(checkpoint.source).resolve().name
+    return "".join(each if each.isprintable() else "?" for each in name) or "checkpoint"
 
 
 def _text(making: _Making, text: TextSide) -> TextTower:
-    reference = ReferenceTokenizer(making.checkpoint, making.kind, text.max_tokens, text.fixed_length)
     tokenizer = _write_tokenizer(making)
+    reference = ReferenceTokenizer(making.checkpoint, making.kind, text.max_tokens, text.fixed_length)
     ids = [reference.ids(each) for each in golden.TEXTS]
-    rows = np.concatenate([text.side.reference(_row(text.side, each)) for each in ids])
+    rows = np.concatenate(_reference(making, "text", text.side, [_row(text.side, each) for each in ids]))
     vectors = {"texts": list(golden.TEXTS), "token_ids": ids, "embeddings": _rounded(rows)}
     written = _write_json(making.folder / "golden" / "text.json", vectors)
     graph, weights = _write_graph(making, text.side, _text_batch(text.side, ids), "text_embeds", "text", reference)
@@ -179,11 +177,11 @@ def _text(making: _Making, text: TextSide) -> TextTower:
 
 
 def _classifier(making: _Making, classifier: ClassifierSide) -> TextClassifier:
-    reference = ReferenceTokenizer(making.checkpoint, making.kind, classifier.max_tokens, fixed_length=False)
     tokenizer = _write_tokenizer(making)
+    reference = ReferenceTokenizer(making.checkpoint, making.kind, classifier.max_tokens, fixed_length=False)
     ids = [reference.ids(each) for each in golden.TEXTS]
     side = classifier.side
-    logits = [side.reference(_row(side, each))[0] for each in ids]
+    logits = [rows[0] for rows in _reference(making, "classifier", side, [_row(side, each) for each in ids])]
     graph, weights = _write_graph(making, side, _text_batch(side, ids), "logits", "classifier", reference)
     tower = TextClassifier(
         graph=graph,
@@ -207,9 +205,10 @@ def _classifier(making: _Making, classifier: ClassifierSide) -> TextClassifier:
     vectors = {"texts": list(golden.TEXTS), "token_ids": ids, "probabilities": rows}
     written = _write_json(making.folder / "golden" / "classifier.json", vectors)
     found = [model.probabilities([np.array(each, dtype=np.int32)])[0] for each in ids]
+    usable(found, "classifier", f"the {making.precision} graph", _advice(making.precision))
     off = [float(np.abs(ours - theirs).max()) for ours, theirs in zip(found, expected, strict=True)]
     parity = _probability_parity(making, off)
-    slack = 0.0 if making.precision == "fp32" else _PROBABILITY_SLACK
+    slack = 0.0 if making.precision == "fp32" else PROBABILITY_SLACK
     most = max(PROBABILITY_GATE[making.precision], round(parity.worst + slack, 6))
     record = ClassifierGolden(path="golden/classifier.json", sha256=written.sha256, max_difference=min(most, 0.999))
     return tower.model_copy(update={"parity": parity, "golden": record})
@@ -220,17 +219,18 @@ def _vision(making: _Making, image: ImageSide) -> VisionTower:
     reference = ReferenceImages(preprocessing, image.patches)
     files = golden.golden_images(one_shape=image.patches is not None)
     feeds = [reference.feed(Image.open(BytesIO(data)).convert("RGB")) for data in files.values()]
-    rows = np.concatenate([image.side.reference(feed) for feed in feeds])
+    rows = np.concatenate(_reference(making, "vision", image.side, feeds))
     example = {name: np.concatenate([feeds[0][name], feeds[1][name]]) for name in image.side.inputs}
     if making.precision == "int8":
         making.progress("smoothing the image tower's outliers")
         smooth(image.side, (reference.feed(each) for each in golden.calibration_images()))
     making.progress("tracing the image tower")
     graph, weights = _graph_files(making, image.side, example, "image_embeds", "vision")
-    names = [f"golden/{name}" for name in files]
-    for name, data in zip(names, files.values(), strict=True):
-        _write(making.folder / name, data)
-    tower = _vision_tower(making, image, preprocessing, graph, weights, names)
+    images = []
+    for name, data in files.items():
+        path = f"golden/{name}"
+        images.append(GoldenImage(path=path, sha256=_write(making.folder / path, data).sha256))
+    tower = _vision_tower(making, image, preprocessing, graph, weights, images)
     model = VisionModel(tower, making.folder, ImageLimits())
     pixels = np.stack([model.preprocess(data) for data in files.values()])
     _same_pixels(model, pixels, feeds)
@@ -251,7 +251,7 @@ def _vision_tower(
     preprocessing: Preprocessing,
     graph: PackFile,
     weights: tuple[WeightFile, ...],
-    names: Sequence[str],
+    images: Sequence[GoldenImage],
 ) -> VisionTower:
     return VisionTower(
         graph=graph,
@@ -269,7 +269,7 @@ def _vision_tower(
         rescale=preprocessing.rescale,
         logit_scale=image.logit_scale,
         logit_bias=image.logit_bias,
-        golden=VisionGolden(path="golden/vision.npz", sha256=_NO_DIGEST, images=tuple(names), min_cosine=_PROVISIONAL),
+        golden=VisionGolden(path="golden/vision.npz", sha256=_NO_DIGEST, images=tuple(images), min_cosine=_PROVISIONAL),
     )
 
 
@@ -331,6 +331,7 @@ def _same_pixels(model: VisionModel, pixels: NDArray[np.uint8], expected: Sequen
 def _cosine_parity(making: _Making, part: str, ours: NDArray[np.float32], reference: NDArray[np.float32]) -> Parity:
     if ours.shape != reference.shape:
         raise ExportError(f"the {part} graph gives {ours.shape}, the reference {reference.shape}")
+    usable(ours, part, f"the {making.precision} graph", _advice(making.precision))
     lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(reference, axis=1)
     cosines = (ours.astype(np.float64) * reference).sum(axis=1) / lengths
     gate = COSINE_GATE[making.precision]
@@ -369,15 +370,57 @@ def _allowed_or_stop(making: _Making, held: bool, miss: str) -> None:
     if not making.allow_drift:
         raise ExportError(
             f"{making.precision} is too far from the reference, so no pack was written. {miss}. "
-            "Export fp32, or pass --allow-drift, which the manifest will say"
+            f"{_advice(making.precision)}. --allow-drift writes it all the same, and its manifest will say so: "
+            "`pointsman packs verify` then names the stage that drifts"
         )
     making.progress(f"{miss}; written all the same, as --allow-drift asks")
+
+
+def _advice(precision: Precision) -> str:
+    if precision == "fp32":
+        return (
+            "Nothing is rounded in fp32, so no other precision will do better: the graph does not mean what this "
+            "checkpoint means. Look whether config.json and weights are of one checkpoint, or take another one"
+        )
+    return "Export fp32"
+
+
+def _reference(making: _Making, part: str, side: Side, feeds: Sequence[Feed]) -> list[NDArray[np.float32]]:
+    """The model's own outputs, all usable."""
+    try:
+        rows = [side.reference(feed) for feed in feeds]
+    except IndexError as error:
+        raise ExportError(
+            f"{part}: the tokenizer gives ids beyond the model's vocabulary; tokenizer and weights are not of one "
+            f"checkpoint. Put the tokenizer files of these weights into {making.checkpoint}"
+        ) from error
+    blame = "Its weights are damaged, or not of this config.json: fetch the checkpoint again, or take another one"
+    usable(rows, part, "PyTorch's own model", blame)
+    return rows
+
+
+def usable(outputs: Iterable[NDArray[np.float32]], part: str, whose: str, advice: str) -> None:
+    """Raises ExportError unless every output is finite and, for an embedding, has a direction.
+
+    Neither can be compared with anything, so that no gate and no --allow-drift lets it through.
+    """
+    for index, each in enumerate(outputs):
+        fault = ""
+        if not np.isfinite(each).all():
+            fault = "numbers that are not finite"
+        elif part != "classifier" and not np.linalg.norm(each) > 0:
+            fault = "an embedding of length nought"
+        if fault:
+            raise ExportError(
+                f"{part}: {whose} gives {fault} for golden input {index}, so no pack was written, nor is it with "
+                f"--allow-drift. {advice}"
+            )
 
 
 def _least_cosine(parity: Parity, precision: Precision) -> float:
     if precision == "fp32" and not parity.drift_allowed:
         return parity.gate
-    return max(math.floor((parity.worst - _SERVING_SLACK) * 1e6) / 1e6, _PROVISIONAL)
+    return max(math.floor((parity.worst - SERVING_SLACK) * 1e6) / 1e6, _PROVISIONAL)
 
 
 def _reference_versions() -> str:
@@ -430,42 +473,5 @@ def _pack_errors_explained() -> Iterator[None]:
     except PackError as error:
         raise ExportError(f"the pack that was made cannot be opened: {error}") from error
     except OSError as error:
-        raise ExportError(f"the pack cannot be written: {error.strerror or error}") from error
-
-
-def _may_write(to: Path, force: bool) -> None:
-    if not to.exists():
-        return
-    if not force:
-        raise ExportError(f"{to} exists already; --force replaces a pack, or name another folder")
-    if not (to / MANIFEST).is_file():
-        raise ExportError(f"{to} exists and is no pack, so it is not replaced; name another folder")
-
-
-@contextmanager
-def _fresh_folder(to: Path) -> Iterator[Path]:
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
-    except OSError as error:
-        raise ExportError(f"{to.parent} cannot be written: {error.strerror}") from error
-    try:
-        fresh.chmod(0o755)
-        yield fresh
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _put_in_place(fresh: Path, to: Path, force: bool) -> None:
-    for path in fresh.rglob("*"):
-        # Some writers leave files that their owner alone can read; a worker may be another user.
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    if not to.exists():
-        fresh.rename(to)
-        return
-    if not force:
-        raise ExportError(f"{to} has appeared meanwhile; nothing was written. Name another folder, or use --force")
-    old = fresh.with_name(f"{fresh.name}.old")
-    to.rename(old)
-    fresh.rename(to)
-    shutil.rmtree(old, ignore_errors=True)
+        where = f" at {error.filename}" if error.filename else ""
+        raise ExportError(f"the pack cannot be written: {error.strerror or error}{where}") from error

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from router.inference.text_model import TextModel
 from router.inference.vision_model import VisionModel
+from router.packs.documents import problems_of, read_small, yaml_tree
+from router.packs.files import PackError, open_regular
+from router.packs.manifest import Line, Manifest
 from router.request.errors import ImageError
 
 SHIPPED = Path(__file__).parent / "corpus" / "probe.yaml"
@@ -33,7 +35,7 @@ class _Strict(BaseModel):
 class ProbeImage(_Strict):
     """An image file, relative to the probe file, and the field that it belongs to."""
 
-    file: str
+    file: Line
     field: str
 
 
@@ -96,15 +98,11 @@ class Probed:
 def read_probe(path: Path) -> Probe:
     """The probe file; raises ProbeError."""
     try:
-        tree = yaml.safe_load(path.read_bytes())
-        probe = Probe.model_validate(tree)
-    except OSError as error:
-        raise ProbeError(f"{path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ProbeError(f"{path} is not YAML") from error
+        probe = Probe.model_validate(yaml_tree(read_small(path, ""), path))
+    except PackError as error:
+        raise ProbeError(str(error)) from error
     except ValidationError as error:
-        problems = [f"{'.'.join(str(key) for key in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
-        raise ProbeError(f"{path}: {'; '.join(problems)}") from error
+        raise ProbeError(f"{path}: {problems_of(error)}") from error
     labels = [label for group in probe.fields.values() for label in group]
     if not all(probe.fields.values()) or len(set(labels)) != len(labels):
         raise ProbeError(f"{path}: every field needs labels, and no label may stand twice")
@@ -114,22 +112,43 @@ def read_probe(path: Path) -> Probe:
     return probe
 
 
+def require_one_space(vision: Manifest, text: Manifest) -> None:
+    """Raises ProbeError unless both packs embed into one space: a cosine between two spaces means nothing."""
+    if vision.space != text.space:
+        raise ProbeError(
+            f"pack {vision.name!r} embeds into the space {vision.space!r}, pack {text.name!r} into {text.space!r}; "
+            f"name a text pack of the space {vision.space!r} with --text"
+        )
+
+
 def run_probe(probe: Probe, folder: Path, vision: VisionModel, text: TextModel) -> Probed:
     """Rank all labels for every image; `folder` is where its files lie. Raises ProbeError."""
     labels = [(field, label) for field, group in probe.fields.items() for label in group]
-    rows = np.concatenate([text.forward([text.window(text.tokenise(label), 0)]) for _, label in labels])
-    if rows.shape[1] != vision.tower.dimension:
-        raise ProbeError(f"labels have {rows.shape[1]} dimensions, images {vision.tower.dimension}: not one space")
+    try:
+        rows = np.concatenate([text.forward([text.window(text.tokenise(label), 0)]) for _, label in labels])
+    except Exception as error:  # what ONNX Runtime raises depends on what it stumbles over
+        raise ProbeError(f"the text tower cannot be run: {type(error).__name__}; see `packs verify`") from error
+    if rows.shape != (len(labels), vision.tower.dimension):
+        raise ProbeError(f"labels have {rows.shape[-1]} dimensions, images {vision.tower.dimension}: not one space")
     images = []
     for image in probe.images:
-        try:
-            vector = vision.encode((folder / image.file).read_bytes())
-        except OSError as error:
-            raise ProbeError(f"{folder / image.file} cannot be read: {error.strerror}") from error
-        except ImageError as error:
-            raise ProbeError(f"{folder / image.file} cannot be decoded: {error}") from error
-        images.append(rank(image, labels, rows @ vector))
+        cosines = rows @ _embedding(folder / image.file, vision)
+        if not np.isfinite(cosines).all():
+            raise ProbeError(f"{folder / image.file}: its cosines are no numbers; see `packs verify`")
+        images.append(rank(image, labels, cosines))
     return Probed(tuple(images))
+
+
+def _embedding(path: Path, vision: VisionModel) -> NDArray[np.float32]:
+    try:
+        with open_regular(path) as file:
+            return vision.encode(file.read())
+    except OSError as error:
+        raise ProbeError(f"{path} cannot be read: {error.strerror}") from error
+    except ImageError as error:
+        raise ProbeError(f"{path} cannot be decoded: {error}") from error
+    except Exception as error:  # what ONNX Runtime raises depends on what it stumbles over
+        raise ProbeError(f"the image tower cannot be run on {path}: {type(error).__name__}") from error
 
 
 def rank(image: ProbeImage, labels: Sequence[tuple[str, str]], cosines: NDArray[np.float32]) -> ProbedImage:

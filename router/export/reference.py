@@ -19,7 +19,8 @@ from PIL import Image
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.siglip2.image_processing_pil_siglip2 import Siglip2ImageProcessorPil
 
-from router.export.errors import ExportError
+from router.export.checkpoint_files import read_json_if_there, require_tokenizer
+from router.export.errors import ExportError, one_line
 from router.export.images import Preprocessing
 from router.export.kinds import Kind
 from router.packs.manifest import PatchGrid
@@ -29,16 +30,15 @@ class ReferenceTokenizer:
     """The checkpoint's own tokenizer."""
 
     def __init__(self, folder: Path, kind: Kind, max_tokens: int, fixed_length: bool) -> None:
-        """Raises ExportError when transformers cannot load it."""
+        """Raises ExportError when there is none, or transformers cannot load it."""
+        require_tokenizer(folder)
         try:
             with quiet():
                 self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
                     folder, local_files_only=True, trust_remote_code=False
                 )
         except Exception as error:  # transformers raises whatever its parts raise
-            raise ExportError(
-                f"the checkpoint's tokenizer cannot be loaded: {type(error).__name__}: {error}"
-            ) from error
+            raise ExportError(_why(folder, error)) from error
         self._lower = kind in (Kind.SIGLIP, Kind.SIGLIP2_NAFLEX)
         self._padding = "max_length" if fixed_length else False
         self._max_tokens = max_tokens
@@ -64,6 +64,16 @@ class ReferenceTokenizer:
                 padding=self._padding,
             )
         return [int(number) for number in encoded["input_ids"]]
+
+
+def _why(folder: Path, error: Exception) -> str:
+    said = read_json_if_there(folder / "tokenizer_config.json").get("tokenizer_class")
+    if said in ("SiglipTokenizer", "T5Tokenizer") and not (folder / "spiece.model").is_file():
+        return (
+            f"{folder / 'spiece.model'} is missing, the sentencepiece model that its tokenizer is ({said} in "
+            "tokenizer_config.json); put the one of its publisher there"
+        )
+    return f"{folder}: the checkpoint's own tokenizer cannot be loaded ({one_line(error)}); fetch its files again"
 
 
 class ReferenceImages:

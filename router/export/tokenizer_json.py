@@ -15,8 +15,9 @@ from sentencepiece import sentencepiece_model_pb2  # type: ignore[import-not-fou
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import AutoTokenizer
 
-from router.export.errors import ExportError
-from router.export.kinds import Kind, read_json_if_there
+from router.export.checkpoint_files import AGAIN, read_json_if_there, require_tokenizer
+from router.export.errors import ExportError, one_line
+from router.export.kinds import Kind
 
 # What Python's \s matches; the regular expressions of tokenizers leave out the four separators 1C to 1F.
 _WHITE = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -25,30 +26,34 @@ _META = "\u2581"
 
 def build_tokenizer(folder: Path, kind: Kind) -> Tokenizer:
     """The checkpoint's tokenizer for a tower of this kind; raises ExportError."""
+    require_tokenizer(folder)
     if kind is Kind.SIGLIP and (folder / "spiece.model").is_file():
-        return from_sentencepiece((folder / "spiece.model").read_bytes())
+        return from_sentencepiece((folder / "spiece.model").read_bytes(), str(folder / "spiece.model"))
     tokenizer = _as_shipped(folder)
     if kind in (Kind.SIGLIP, Kind.SIGLIP2_NAFLEX):
         return _gemma(tokenizer, read_json_if_there(folder / "tokenizer_config.json"))
     return tokenizer
 
 
-def from_sentencepiece(model: bytes) -> Tokenizer:
+def from_sentencepiece(model: bytes, place: str = "spiece.model") -> Tokenizer:
     """SigLIP's tokenizer: lower case, no ASCII punctuation, one blank between words, unigram pieces, `</s>` behind.
 
-    A `</s>` that a user wrote is text here; the reference would take it for the end. Raises ExportError.
+    A `</s>` that a user wrote is text here; the reference would take it for the end. Raises ExportError,
+    which names `place`.
     """
     proto = sentencepiece_model_pb2.ModelProto()
     try:
         proto.ParseFromString(model)
     except Exception as error:  # protobuf's DecodeError has moved between its releases
-        raise ExportError("spiece.model is not a sentencepiece model") from error
+        raise ExportError(f"{place} is not a sentencepiece model; {AGAIN}") from error
+    if not proto.pieces:
+        raise ExportError(f"{place} holds no pieces; {AGAIN}")
     if proto.trainer_spec.model_type != 1 or proto.trainer_spec.byte_fallback:
-        raise ExportError("spiece.model is not a unigram model without byte fallback, as SigLIP's is")
+        raise ExportError(f"{place} is not a unigram model without byte fallback, as SigLIP's is")
     pieces = [(piece.piece, piece.score) for piece in proto.pieces]
     ids = {piece: index for index, (piece, _) in enumerate(pieces)}
     if "</s>" not in ids:
-        raise ExportError("spiece.model has no </s>, which ends every text of SigLIP's")
+        raise ExportError(f"{place} has no </s>, which ends every text of SigLIP's")
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=proto.trainer_spec.unk_id, byte_fallback=False))
     charsmap = proto.normalizer_spec.precompiled_charsmap
     tokenizer.normalizer = normalizers.Sequence(
@@ -74,7 +79,9 @@ def _as_shipped(folder: Path) -> Tokenizer:
         try:
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare Exception
-            raise ExportError(f"{path} is not a tokenizer.json that this version of tokenizers reads") from error
+            raise ExportError(
+                f"{path} is not a tokenizer.json that this version of tokenizers reads; {AGAIN}"
+            ) from error
     return _converted(folder)
 
 
@@ -83,7 +90,10 @@ def _converted(folder: Path) -> Tokenizer:
     try:
         loaded: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers raises whatever its parts raise
-        raise ExportError(f"the checkpoint has no tokenizer that can be converted: {type(error).__name__}") from error
+        raise ExportError(
+            f"{folder} has no tokenizer.json, and its tokenizer cannot be converted to one ({one_line(error)}); put "
+            "the tokenizer.json of its publisher there"
+        ) from error
     return Tokenizer.from_str(loaded.backend_tokenizer.to_str())
 
 

@@ -17,11 +17,11 @@ from router.inference.encoders import Encoders
 from router.inference.executor import InferenceExecutor, Overloaded
 from router.inference.gate import (
     Miss,
+    check_golden_class,
     check_golden_image,
     check_golden_text,
-    read_golden_images,
-    read_golden_texts,
 )
+from router.inference.golden import read_golden_classes, read_golden_images, read_golden_texts
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One tower's: `misses(i)` are those over golden vector i, of `count`."""
+    """One tower's or classifier's: `misses(i)` are those over golden vector i, of `count`."""
 
     pack: str
     count: int
@@ -88,6 +88,10 @@ def checks_of(encoders: Encoders) -> tuple[Check, ...]:
         checks.append(Check(name, len(texts.texts), partial(check_golden_text, name, text.model, texts)))
     if (vision := encoders.vision) is not None:
         name = vision.source.manifest.name
-        images = read_golden_images(vision.source, vision.model)
+        images = read_golden_images(vision.source, vision.model.tower)
         checks.append(Check(name, len(images.files), partial(check_golden_image, name, vision.model, images)))
+    for classifier in encoders.distinct_classifiers:
+        name = classifier.source.manifest.name
+        classes = read_golden_classes(classifier.source, classifier.model.tower)
+        checks.append(Check(name, len(classes.texts), partial(check_golden_class, name, classifier.model, classes)))
     return tuple(checks)

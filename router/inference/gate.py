@@ -6,29 +6,53 @@ weights and tokenizer need no place here: a tower whose files differ does not op
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import numpy as np
 import PIL
-from numpy.typing import NDArray
 
 from router.inference.classifier_model import ClassifierModel
 from router.inference.encoders import Encoders
+from router.inference.golden import (
+    Doubles,
+    Floats,
+    GoldenClasses,
+    GoldenError,
+    GoldenImages,
+    GoldenTexts,
+    read_golden_classes,
+    read_golden_images,
+    read_golden_texts,
+)
 from router.inference.sessions import providers_of
-from router.inference.text_model import TextModel
+from router.inference.text_model import TextModel, WindowModel
 from router.inference.vision_model import VisionModel
-from router.packs.files import PackError, inside, read_checked
-from router.packs.manifest import ClassifierGolden, Precision, TextTower
+from router.packs.files import undigested_images
+from router.packs.manifest import ClassifierGolden, Precision
 from router.packs.store import Pack
 from router.request.errors import ImageError
 
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+# The worker knows the gate alone, and this is what the gate's readers raise.
+__all__ = [
+    "GoldenError",
+    "Miss",
+    "check_classifier",
+    "check_encoders",
+    "check_golden_class",
+    "check_golden_image",
+    "check_golden_text",
+    "check_text",
+    "check_vision",
+    "golden_pixels_miss",
+    "golden_tokens_miss",
+    "misses_of",
+]
+
+logger = logging.getLogger(__name__)
+
 Model = TypeVar("Model")
 Stage = Literal["golden", "providers", "tokens", "pixels", "embeddings", "batch"]
 
@@ -51,39 +75,19 @@ class Miss:
         return f"pack {self.pack!r}, {self.stage}: {self.detail}"
 
 
-class GoldenError(Exception):
-    """Golden vectors that cannot be used. The message is for the operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenTexts:
-    """A text tower's golden vectors: texts, each one's token ids (t,) int32, and the reference's rows (n, d)."""
-
-    texts: tuple[str, ...] = field(repr=False)
-    ids: tuple[NDArray[np.int32], ...] = field(repr=False)
-    embeddings: Floats = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenImages:
-    """A vision tower's golden vectors: image files, what they are resized to (n, h, w, 3) uint8, and rows (n, d)."""
-
-    files: tuple[bytes, ...] = field(repr=False)
-    pixels: NDArray[np.uint8] = field(repr=False)
-    embeddings: Floats = field(repr=False)
-
-
 def check_encoders(encoders: Encoders) -> list[Miss]:
-    """Every miss of every tower; empty means ready. Blocks for under a second: run it before the loop serves."""
+    """Every miss of every tower and classifier; empty means ready. Blocks: run it before the loop serves."""
     misses: list[Miss] = []
     if encoders.text is not None:
-        misses += _or_miss(encoders.text.source, check_text, encoders.text.model)
+        misses += misses_of(encoders.text.source, check_text, encoders.text.model)
     if encoders.vision is not None:
-        misses += _or_miss(encoders.vision.source, check_vision, encoders.vision.model)
+        misses += misses_of(encoders.vision.source, check_vision, encoders.vision.model)
+    for classifier in encoders.distinct_classifiers:
+        misses += misses_of(classifier.source, check_classifier, classifier.model)
     return misses
 
 
-def _or_miss(pack: Pack, check: Callable[[Pack, Model], list[Miss]], model: Model) -> list[Miss]:
+def misses_of(pack: Pack, check: Callable[[Pack, Model], list[Miss]], model: Model) -> list[Miss]:
     """What the check finds; golden vectors that it stumbles over are a miss as well, and not the end of the worker."""
     try:
         return check(pack, model)
@@ -118,7 +122,7 @@ def check_golden_text(name: str, model: TextModel, golden: GoldenTexts, index: i
     )
 
 
-def golden_tokens_miss(name: str, model: TextModel, golden: GoldenTexts, index: int) -> list[Miss]:
+def golden_tokens_miss(name: str, model: WindowModel, golden: GoldenTexts | GoldenClasses, index: int) -> list[Miss]:
     """The miss of a golden text whose token ids differ, or nothing."""
     found = model.window(model.tokenise(golden.texts[index]), 0)
     if np.array_equal(found, golden.ids[index]):
@@ -126,42 +130,31 @@ def golden_tokens_miss(name: str, model: TextModel, golden: GoldenTexts, index: 
     return [Miss(name, "tokens", f"golden text {index} has other token ids than the reference tokeniser")]
 
 
-def read_golden_texts(pack: Pack, tower: TextTower) -> GoldenTexts:
-    """The tower's golden vectors, digest checked; raises GoldenError."""
-    try:
-        vectors: dict[str, Any] = json.loads(read_checked(pack.folder, tower.golden.path, tower.golden.sha256))
-        texts: list[str] = vectors["texts"]
-        ids = [np.array(row, dtype=np.int32) for row in vectors["token_ids"]]
-        reference = _shaped(np.array(vectors["embeddings"], dtype=np.float32), len(texts), tower.dimension)
-        if len(ids) != len(texts):
-            raise ValueError(f"{len(ids)} rows of token ids for {len(texts)} texts")
-    except (PackError, ValueError, KeyError, TypeError) as error:
-        raise GoldenError(_golden_problem(error)) from error
-    return GoldenTexts(tuple(texts), tuple(ids), reference)
-
-
 def check_classifier(pack: Pack, model: ClassifierModel) -> list[Miss]:
     """Misses of a classifier: token ids must be equal, probabilities near, alone and beside a neighbour."""
     name = pack.manifest.name
-    golden = model.tower.golden
+    bound = model.tower.golden
     try:
-        vectors: dict[str, Any] = json.loads(read_checked(pack.folder, golden.path, golden.sha256))
-        ids = [np.array(row, dtype=np.int32) for row in vectors["token_ids"]]
-        reference = [np.array(rows, dtype=np.float64) for rows in vectors["probabilities"]]
-        triples = list(zip(vectors["texts"], ids, reference, strict=True))
-    except (PackError, ValueError, KeyError, TypeError) as error:
-        return [Miss(name, "golden", _golden_problem(error))]
+        golden = read_golden_classes(pack, model.tower)
+    except GoldenError as error:
+        return [Miss(name, "golden", str(error))]
     misses = _providers(name, model.providers, model.tower.precision)
-    for index, (text, expected, rows) in enumerate(triples):
-        if not np.array_equal(model.window(model.tokenise(text), 0), expected):
-            misses.append(Miss(name, "tokens", f"golden text {index} has other token ids than the reference tokeniser"))
-        misses += _equally_likely(name, "embeddings", index, model.probabilities([expected])[0], rows, golden)
+    ids, reference = golden.ids, golden.probabilities
+    for index in range(len(ids)):
+        misses += check_golden_class(name, model, golden, index)
     short = sorted(range(len(ids)), key=lambda index: len(ids[index]))[:TOGETHER]
     together = model.probabilities([ids[index] for index in short])
     for index, found in zip(short, together, strict=True):
         own = found[: len(ids[index])] if model.tower.level == "token" else found
-        misses += _equally_likely(name, "batch", index, own, reference[index], golden)
+        misses += _equally_likely(name, "batch", index, own, reference[index], bound)
     return misses
+
+
+def check_golden_class(name: str, model: ClassifierModel, golden: GoldenClasses, index: int) -> list[Miss]:
+    """Misses over one golden text of the classifier of this name; takes as long as one text's forward pass."""
+    misses = golden_tokens_miss(name, model, golden, index)
+    found = model.probabilities([golden.ids[index]])[0]
+    return misses + _equally_likely(name, "embeddings", index, found, golden.probabilities[index], model.tower.golden)
 
 
 def _equally_likely(
@@ -182,9 +175,12 @@ def check_vision(pack: Pack, model: VisionModel) -> list[Miss]:
     """
     name = pack.manifest.name
     try:
-        golden = read_golden_images(pack, model)
+        golden = read_golden_images(pack, model.tower)
     except GoldenError as error:
         return [Miss(name, "golden", str(error))]
+    if bare := undigested_images(pack.manifest):
+        fields = {"pack": name, "images": len(bare)}
+        logger.warning("pack whose golden images carry no digests", extra={"fields": fields})
     misses = _providers(name, model.providers, model.tower.precision)
     for index in range(len(golden.files)):
         misses += golden_pixels_miss(name, model, golden, index)
@@ -205,39 +201,19 @@ def check_golden_image(name: str, model: VisionModel, golden: GoldenImages, inde
 
 def golden_pixels_miss(name: str, model: VisionModel, golden: GoldenImages, index: int) -> list[Miss]:
     """The miss of a golden image whose pixels come out otherwise, or nothing."""
-    found = model.preprocess(golden.files[index])
+    try:
+        found = model.preprocess(golden.files[index])
+    except ImageError as error:
+        return [Miss(name, "golden", f"golden image {golden.names[index]} cannot be decoded: {error}")]
+    if found.shape != golden.pixels[index].shape:
+        sizes = [f"{shape[0]} x {shape[1]}" for shape in (found.shape, golden.pixels[index].shape)]
+        return [Miss(name, "pixels", f"golden image {index} comes out as {sizes[0]} pixels, not as {sizes[1]}")]
     difference = np.abs(found.astype(np.int16) - golden.pixels[index].astype(np.int16))
     if difference.mean() <= MEAN_PIXEL_TOLERANCE and difference.max() <= MAX_PIXEL_TOLERANCE:
         return []
     detail = f"golden image {index} is off by {difference.mean():.3f} levels on average, {difference.max()} at most"
     cause = f"decoding or resizing is not what it was when the pack was made (this is Pillow {PIL.__version__})"
     return [Miss(name, "pixels", f"{detail}: {cause}")]
-
-
-def read_golden_images(pack: Pack, model: VisionModel) -> GoldenImages:
-    """The tower's golden vectors, digest checked, of the size that the tower makes of them; raises GoldenError."""
-    golden = model.tower.golden
-    try:
-        with np.load(io.BytesIO(read_checked(pack.folder, golden.path, golden.sha256))) as vectors:
-            pixels: NDArray[np.uint8] = vectors["pixels"]
-            reference = _shaped(vectors["embeddings"], len(golden.images), model.tower.dimension)
-        files = tuple(inside(pack.folder, path).read_bytes() for path in golden.images)
-        found = {model.preprocess(data).shape for data in files}
-        if pixels.dtype != np.uint8 or len(pixels) != len(files) or found != {pixels.shape[1:]}:
-            raise ValueError(f"pixels are {pixels.dtype} {pixels.shape}, the manifest's sizes make uint8 {found}")
-    except (PackError, ImageError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise GoldenError(_golden_problem(error)) from error
-    return GoldenImages(files, pixels, reference)
-
-
-def _golden_problem(error: Exception) -> str:
-    return f"the golden vectors cannot be used: {error or type(error).__name__}"
-
-
-def _shaped(rows: Floats, count: int, dimension: int) -> Floats:
-    if rows.shape != (count, dimension) or count == 0:
-        raise ValueError(f"embeddings are {rows.shape}, not ({count}, {dimension})")
-    return rows
 
 
 def _providers(name: str, found: Sequence[str], precision: Precision) -> list[Miss]:
@@ -253,8 +229,9 @@ def _near(
     """`numbers` are what the rows are called, where that is not 0, 1, ..."""
     if ours.shape != reference.shape:
         return [Miss(name, stage, f"embeddings are {ours.shape}, the reference's {reference.shape}")]
-    lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(reference, axis=1)
-    cosines = (ours.astype(np.float64) * reference).sum(axis=1) / lengths
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(reference, axis=1)
+        cosines = (ours.astype(np.float64) * reference).sum(axis=1) / lengths
     called = range(len(ours)) if numbers is None else numbers
     # Written so that a NaN is a miss.
     return [

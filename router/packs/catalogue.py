@@ -9,9 +9,9 @@ import difflib
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from router.packs.documents import problems_of, read_small, yaml_tree
 from router.packs.files import PackError
 from router.packs.store import shipped_folder
 
@@ -40,14 +40,9 @@ def read_catalogue(path: Path | None = None) -> dict[str, Entry]:
     """Every entry by its name, by default those that come with the project; raises PackError."""
     path = path if path is not None else shipped_folder() / CATALOGUE
     try:
-        return TypeAdapter(dict[str, Entry]).validate_python(yaml.safe_load(path.read_bytes()))
-    except OSError as error:
-        raise PackError(f"{path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise PackError(f"{path} is not YAML") from error
+        return TypeAdapter(dict[str, Entry]).validate_python(yaml_tree(read_small(path, ""), path))
     except ValidationError as error:
-        problems = [f"{'.'.join(str(key) for key in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
-        raise PackError(f"{path} is not a catalogue: {'; '.join(problems)}") from error
+        raise PackError(f"{path} is not a catalogue: {problems_of(error)}") from error
 
 
 def near_names(name: str, catalogue: dict[str, Entry]) -> list[str]:

@@ -5,8 +5,12 @@ Nothing here opens a model; `store.py` finds packs and `layout.py` brings weight
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Iterable
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -47,7 +51,17 @@ def carried_files(manifest: Manifest) -> tuple[PackFile, ...]:
     for tower in towers_of(manifest):
         carried += [file for file in runtime_files(tower) if not (isinstance(file, WeightFile) and file.source)]
         carried.append(PackFile(path=tower.golden.path, sha256=tower.golden.sha256))
+    if manifest.vision is not None:
+        images = manifest.vision.golden.images
+        carried += [PackFile(path=each.path, sha256=each.sha256) for each in images if each.sha256 is not None]
     return tuple(carried)
+
+
+def undigested_images(manifest: Manifest) -> tuple[str, ...]:
+    """Golden images that the manifest names without a digest, as those of earlier packs: swapped ones show only as far
+    as their pixels do."""
+    images = manifest.vision.golden.images if manifest.vision is not None else ()
+    return tuple(each.path for each in images if each.sha256 is None)
 
 
 def named_paths(manifest: Manifest) -> tuple[str, ...]:
@@ -56,7 +70,7 @@ def named_paths(manifest: Manifest) -> tuple[str, ...]:
     paths = [file.path for tower in towers for file in runtime_files(tower)]
     paths += [tower.golden.path for tower in towers]
     if manifest.vision is not None:
-        paths += manifest.vision.golden.images
+        paths += [each.path for each in manifest.vision.golden.images]
     return tuple(paths)
 
 
@@ -64,16 +78,35 @@ def inside(folder: Path, relative: str) -> Path:
     """The path below `folder`; raises PackError when it would lead out of it, by `..`, as absolute or by a link."""
     pure = PurePosixPath(relative)
     path = folder / pure
-    if not relative or pure.is_absolute() or ".." in pure.parts or not path.resolve().is_relative_to(folder.resolve()):
+    try:
+        leads_out = ".." in pure.parts or not path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError) as error:  # in this order: no access, a NUL, a loop of links
         raise PackError(
-            f"{folder / 'pack.yaml'}: path {relative!r} leads out of the pack; write it relative to the pack's folder"
+            f"{folder / 'pack.yaml'}: path {relative[:200]!r} is none that a file can have, or its links form a loop"
+        ) from error
+    if not relative or pure.is_absolute() or leads_out:
+        raise PackError(
+            f"{folder / 'pack.yaml'}: path {relative[:200]!r} leads out of the pack; write it relative to the pack's "
+            "folder"
         )
     return path
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """The file, open for reading. Raises OSError, for a pipe or a device as well: nobody may ever write to it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
 def sha256_of(path: Path) -> str:
-    """Digest in hex of a file's bytes, read in pieces; raises OSError."""
-    with path.open("rb") as file:
+    """Digest in hex of a regular file's bytes, read in pieces; raises OSError."""
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -94,14 +127,15 @@ def faults(folder: Path, files: Iterable[PackFile]) -> list[str]:
     return found
 
 
-def read_checked(folder: Path, path: str, sha256: str) -> bytes:
-    """The file's bytes, which have this digest; raises PackError otherwise."""
+def read_checked(folder: Path, path: str, sha256: str | None) -> bytes:
+    """The file's bytes, which have this digest if there is one; raises PackError otherwise."""
     target = inside(folder, path)
     try:
-        data = target.read_bytes()
+        with open_regular(target) as file:
+            data = file.read()
     except OSError as error:
         raise PackError(f"{target} cannot be read: {error.strerror}") from error
     digest = hashlib.sha256(data).hexdigest()
-    if digest != sha256:
+    if sha256 is not None and digest != sha256:
         raise PackError(f"{target} has sha256 {digest}, the manifest says {sha256}; restore the pack")
     return data

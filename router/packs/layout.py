@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from router.packs.files import PackError, TowerKind, faults, inside, runtime_files, tower_of
+from router.packs.files import PackError, TowerKind, faults, inside, open_regular, runtime_files, tower_of
 from router.packs.manifest import DistributionFile, PackFile, WeightFile
 from router.packs.store import Pack
 
@@ -138,21 +138,22 @@ def _origin(file: PackFile) -> str:
 def _source(pack: Pack, file: PackFile) -> Iterator[IO[bytes]]:
     source = file.source if isinstance(file, WeightFile) else None
     if source is None:
-        with inside(pack.folder, file.path).open("rb") as plain:
+        with open_regular(inside(pack.folder, file.path)) as plain:
             yield plain
         return
     path = _installed(pack, source)
     if not source.member:
-        with path.open("rb") as plain:
+        with open_regular(path) as plain:
             yield plain
         return
     try:
         with zipfile.ZipFile(path) as archive, archive.open(source.member) as member:
             yield member
-    except (zipfile.BadZipFile, KeyError) as error:
+    except (zipfile.BadZipFile, KeyError, RuntimeError, ValueError) as error:
+        # RuntimeError for a member that is encrypted or packed in a way that zipfile does not know.
         raise PackError(
-            f"pack {pack.manifest.name!r} wants {source.member} in {path}, which holds no such member; "
-            f"install {source.distribution!r} anew"
+            f"pack {pack.manifest.name!r} wants {source.member} in {path}, which holds no such member or one that "
+            f"cannot be read; install {source.distribution!r} anew"
         ) from error
 
 

@@ -10,9 +10,9 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
+from router.packs.documents import problems_of, read_small, yaml_tree
 from router.packs.files import PackError, TowerKind, carried_files, faults, inside, named_paths, tower_of
 from router.packs.manifest import Manifest
 
@@ -63,10 +63,7 @@ def open_pack(name_or_path: str, tower: TowerKind, base: Path) -> Pack:
 def read_pack(folder: Path) -> Pack:
     """The pack in this folder, its files not yet checked; raises PackError for a manifest that does not hold."""
     path = folder / MANIFEST
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise PackError(f"{path} cannot be read: {error.strerror}; a pack is a folder with a {MANIFEST}") from error
+    data = read_small(path, f"; a pack is a folder with a {MANIFEST}")
     manifest = _parse(data, path)
     for named in named_paths(manifest):
         inside(folder, named)
@@ -74,9 +71,9 @@ def read_pack(folder: Path) -> Pack:
 
 
 def _find(name_or_path: str, tower: TowerKind, base: Path) -> Path:
-    as_path = base / Path(name_or_path).expanduser()
-    if "/" in name_or_path or (name_or_path and as_path.is_dir()):
-        if not as_path.is_dir():
+    as_path = base / expanded(name_or_path)
+    if "/" in name_or_path or (name_or_path and is_folder(as_path)):
+        if not is_folder(as_path):
             raise PackError(f"no pack at {as_path}: there is no such folder; paths are relative to the policy's folder")
         return as_path
     known = list_shipped()
@@ -93,25 +90,32 @@ def _unknown(name: str, tower: TowerKind, known: tuple[str, ...]) -> str:
     return f"no {tower} pack is named {name!r}: {hint} A pack of your own is named by its path, as in ./packs/mine"
 
 
-def _parse(data: bytes, path: Path) -> Manifest:
+def expanded(name_or_path: str) -> Path:
+    """The path with `~` resolved; as it is where there is no such home."""
     try:
-        tree = yaml.safe_load(data)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise PackError(f"{path} is not YAML: {_yaml_place(error)}") from error
+        return Path(name_or_path).expanduser()
+    except RuntimeError:
+        return Path(name_or_path)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is one; no for a path that no folder can have, such as one too long."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def _parse(data: bytes, path: Path) -> Manifest:
+    tree = yaml_tree(data, path)
     if not isinstance(tree, dict):
         raise PackError(f"{path} is not a manifest: a mapping with `format: {FORMAT}` is expected")
-    if tree.get("format") != FORMAT:
-        raise PackError(
-            f"{path} has format {tree.get('format')!r}; this version reads format {FORMAT}: export the pack anew"
-        )
+    written = tree.get("format")
+    if written != FORMAT or isinstance(written, bool):
+        # Whatever else stands there may be of any size, so that it is not shown.
+        shown = repr(written)[:40] if written is None or (type(written) is int and abs(written) < 1e9) else "no number"
+        raise PackError(f"{path} has format {shown}; this version reads format {FORMAT}: export the pack anew")
     try:
         return Manifest.model_validate(tree)
     except ValidationError as error:
-        problems = [f"{'.'.join(str(key) for key in e['loc'])}: {e['msg']}" for e in error.errors(include_url=False)]
-        raise PackError(f"{path} is not a manifest of format {FORMAT}: {'; '.join(problems)}") from error
-
-
-def _yaml_place(error: Exception) -> str:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
-    return "it cannot be decoded"
+        raise PackError(f"{path} is not a manifest of format {FORMAT}: {problems_of(error)}") from error

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checkpoint_makers import Make
-from stand_in_hub import COMMIT, StandInHub
+from huggingface_hub import hf_hub_download
+from stand_in_hub import COMMIT, StandInHub, _Handler
 
+import router.export.hub
 from router.export.errors import ExportError
 from router.export.hub import fetch, pull
 
@@ -102,8 +107,78 @@ def test_a_repository_without_a_configuration_is_no_checkpoint(hub: StandInHub, 
 
 def test_a_hub_that_is_down_says_what_helps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ExportError, match="cannot be reached"):
+    with pytest.raises(ExportError, match=r"cannot be reached for google/siglip\S+ \(.*nothing has been fetched yet"):
         fetch(NAME, None, quietly, tmp_path)
+
+
+def test_a_hub_that_breaks_off_says_how_much_is_kept(
+    hub: StandInHub, made: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    repo = hub.add(NAME, made("siglip"))
+    asked: list[str] = []
+
+    def fails_for_the_weights(repo_id: str, path: str, **rest: Any) -> str:
+        asked.append(path)
+        if path == "model.safetensors":
+            raise ConnectionError("cut")
+        return str(hf_hub_download(repo_id, path, **rest))
+
+    monkeypatch.setattr(router.export.hub, "hf_hub_download", fails_for_the_weights)
+    kept = len(repo.files) - 1
+    with pytest.raises(
+        ExportError, match=rf"model\.safetensors \(ConnectionError\); {kept} of {kept + 1} files are kept"
+    ):
+        fetch(NAME, None, quietly, tmp_path)
+    assert asked[-1] == "model.safetensors"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS])
+def test_a_cache_that_cannot_be_written_is_not_taken_for_the_network(
+    hub: StandInHub, made: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
+) -> None:
+    hub.add(NAME, made("siglip"))
+
+    def full(*_: Any, **__: Any) -> str:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(router.export.hub, "hf_hub_download", full)
+    with pytest.raises(ExportError, match=rf"cannot be kept in the hub's cache here: {os.strerror(code)}.*HF_HOME"):
+        fetch(NAME, None, quietly, tmp_path)
+
+
+def test_what_answers_but_is_no_hub_is_told_apart(hub: StandInHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Handler, "_info", lambda self, *_: self._send(200, b"<html>Sign in</html>", {}, True))
+    with pytest.raises(ExportError, match="does not answer as a hub does"):
+        fetch(NAME, None, quietly)
+
+
+def test_an_endpoint_may_end_with_a_slash(
+    hub: StandInHub, made: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub.add(NAME, made("siglip"))
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint + "/")
+    assert fetch(NAME, None, quietly, tmp_path).revision == COMMIT
+
+
+def test_a_mirrors_password_is_shown_to_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://user:secret@127.0.0.1:9")
+    said: list[str] = []
+    with pytest.raises(ExportError, match="cannot be reached") as refused:
+        fetch(NAME, None, said.append, tmp_path)
+    assert "secret" not in f"{said}{refused.value}"
+
+
+def test_two_pulls_at_once_do_not_meet(hub: StandInHub, made: Make, tmp_path: Path) -> None:
+    hub.add(NAME, made("siglip"))
+    to = tmp_path / "here" / "siglip"
+
+    def second(step: str) -> None:
+        if step.startswith("file 1 "):
+            with pytest.raises(ExportError, match="another process is writing"):
+                pull(NAME, None, to, quietly, tmp_path / "cache")
+
+    pull(NAME, None, to, second, tmp_path / "cache")
+    assert contents(to) == contents(made("siglip"))
 
 
 def test_a_local_folder_is_taken_as_it_lies(made: Make) -> None:

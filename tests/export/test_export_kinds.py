@@ -9,8 +9,9 @@ import checkpoint_makers as make
 import pytest
 from checkpoint_makers import Make
 
+from router.export.checkpoint_files import TensorFacts
 from router.export.errors import ExportError
-from router.export.kinds import Kind, read_labels, recognise, weight_files
+from router.export.kinds import Kind, fit_head, read_labels, recognise
 from router.packs.catalogue import read_catalogue
 
 
@@ -80,15 +81,6 @@ def test_modules_that_would_be_left_out_are_refused(folder: Path) -> None:
         recognise(folder)
 
 
-def test_weights_that_are_missing_are_named(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ExportError, match="has no weights"):
-        weight_files(folder)
-    make.write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": "model-1.safetensors"}})
-    with pytest.raises(ExportError, match=r"shards that are not there: model-1\.safetensors"):
-        weight_files(folder)
-
-
 def test_labels_are_taken_in_the_order_of_the_outputs() -> None:
     assert read_labels({"id2label": {"1": "BAD", "0": "GOOD"}, "label2id": {"GOOD": 0, "BAD": 1}}) == ("GOOD", "BAD")
 
@@ -100,12 +92,41 @@ def test_labels_are_taken_in_the_order_of_the_outputs() -> None:
         ({"id2label": {"0": "A", "2": "B"}}, r"indices \[0, 2\], not 0 to 1"),
         ({"id2label": {"0": "A", "1": "A"}}, "names A twice"),
         ({"id2label": {"a": "A"}}, "not numbers"),
+        ({"id2label": {"1" * 5000: "A"}}, "not numbers"),
+        ({"id2label": {"0": "A", "00": "B"}}, "names output 0 twice"),
+        ({"id2label": {"0": "A", "1": None}}, "output 1 the label None, which is none"),
+        ({"id2label": {"0": "A", "1": " "}}, "output 1 the label ' ', which is none"),
+        ({"id2label": {"0": "A", "1": "B"}, "num_labels": 3}, "num_labels is 3, id2label names 2"),
         ({"id2label": {"0": "A", "1": "B"}, "label2id": {"A": 1, "B": 0}}, "not the inverse"),
     ],
 )
 def test_labels_that_could_mean_two_things_are_refused(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ExportError, match=message):
         read_labels(config)
+
+
+def test_labels_are_counted_against_the_head() -> None:
+    def head(*shape: int) -> dict[str, TensorFacts]:
+        return {"classifier.weight": TensorFacts("model.safetensors", "F32", shape)}
+
+    fit_head(("A", "B"), head(2, 64))
+    fit_head(("A", "B"), {})
+    for shape in ((3, 64), (1, 64), ()):
+        with pytest.raises(ExportError, match=r"names 2 labels.*classifier\.weight in model\.safetensors is"):
+            fit_head(("A", "B"), head(*shape))
+
+
+@pytest.mark.parametrize("listed", [5, None, "BertModel", {"a": 1}])
+def test_architectures_that_are_no_list_name_none(folder: Path, listed: Any) -> None:
+    change(folder / "config.json", architectures=listed)
+    assert recognise(folder).kind is Kind.SENTENCE_ENCODER
+
+
+@pytest.mark.parametrize("modules", [{}, [], 5, ["x"], [{"type": "a.Pooling"}]])
+def test_modules_that_are_no_list_of_modules_are_refused(folder: Path, modules: Any) -> None:
+    make.write_json(folder / "modules.json", modules)
+    with pytest.raises(ExportError, match=r"is not a list of modules|this one has nothing"):
+        recognise(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,10 @@ from checkpoint_makers import Make
 from PIL import Image
 
 from router.export.errors import ExportError
+from router.export.gates import COSINE_GATE
 from router.export.golden import TEXTS, draw
 from router.export.hub import fetch
-from router.export.pack import export_pack
+from router.export.pack import export_pack, usable
 from router.inference.cache import EmbeddingCache
 from router.inference.executor import InferenceExecutor
 from router.inference.gate import check_classifier, check_encoders
@@ -190,7 +194,7 @@ def test_an_export_that_fails_leaves_the_old_pack_and_nothing_else(made: Make, t
     broken = tmp_path / "broken"
     shutil.copytree(made("classifier", "bert"), broken)
     (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:-1000])
-    with pytest.raises(ExportError, match="cannot be loaded"):
+    with pytest.raises(ExportError, match=r"model\.safetensors is cut short"):
         export(broken, to, force=True)
     assert read_pack(to).digest == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "pack"]
@@ -206,6 +210,178 @@ def test_a_checkpoint_that_lacks_tensors_is_refused(made: Make, tmp_path: Path) 
     save_file(state, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ExportError, match=r"lacks tensors.*head\.probe"):
         export(broken, tmp_path / "pack")
+
+
+def spoiled(checkpoint: Path, to: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(checkpoint, to)
+    state = load_file(to / "model.safetensors")
+    change(state)
+    save_file(state, to / "model.safetensors", metadata={"format": "pt"})
+    return to
+
+
+def reconfigured(checkpoint: Path, to: Path, **entries: Any) -> Path:
+    shutil.copytree(checkpoint, to)
+    make.write_json(to / "config.json", make.json.loads((to / "config.json").read_text()) | entries)
+    return to
+
+
+@pytest.mark.parametrize(
+    ("maker", "arguments", "part"),
+    [
+        ("siglip", (), "text"),
+        ("sentence_encoder", ("bert", "mean"), "text"),
+        ("classifier", ("modernbert",), "classifier"),
+    ],
+)
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_outputs_that_are_not_finite_are_refused_whatever_drift_is_allowed(
+    made: Make, tmp_path: Path, maker: str, arguments: tuple[str, ...], part: str, number: float
+) -> None:
+    def change(state: dict[str, Any]) -> None:
+        for tensor in state.values():
+            tensor.fill_(number)
+
+    broken = spoiled(made(maker, *arguments), tmp_path / "broken", change)
+    if maker == "siglip":
+        broken_scale = "give no probabilities; its weights are damaged"
+        with pytest.raises(ExportError, match=broken_scale):
+            export(broken, tmp_path / "pack", allow_drift=True)
+        shutil.rmtree(broken)
+        spoiled(made(maker), broken, lambda state: state["text_model.head.bias"].fill_(number))
+    with pytest.raises(ExportError, match=rf"{part}: PyTorch's own model gives numbers that are not finite"):
+        export(broken, tmp_path / "pack", allow_drift=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["broken"]
+
+
+def test_a_graph_whose_outputs_are_not_finite_is_told_from_its_checkpoint() -> None:
+    rows = np.ones((3, 4), dtype=np.float32)
+    usable(rows, "text", "the int8 graph", "Export fp32")
+    rows[1, 2] = np.inf
+    with pytest.raises(ExportError, match=r"text: the int8 graph gives numbers that .* input 1.*Export fp32"):
+        usable(rows, "text", "the int8 graph", "Export fp32")
+    with pytest.raises(ExportError, match="an embedding of length nought for golden input 0"):
+        usable(np.zeros((1, 4), dtype=np.float32), "vision", "the fp32 graph", "")
+    usable(np.zeros((1, 4), dtype=np.float32), "classifier", "the fp32 graph", "")
+
+
+def test_a_miss_of_fp32_does_not_advise_fp32(made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COSINE_GATE, "fp32", 1.1)
+    with pytest.raises(ExportError, match="fp32 is too far from the reference") as refused:
+        export(made("sentence_encoder", "bert", "mean"), tmp_path / "pack")
+    assert "no other precision will do better" in str(refused.value)
+    assert "Export fp32" not in str(refused.value)
+
+
+def test_a_tokenizer_of_another_checkpoint_is_refused(made: Make, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(made("sentence_encoder", "bert", "mean"), broken)
+    for path in made("classifier", "modernbert").glob("tokenizer*"):
+        shutil.copy(path, broken)
+    with pytest.raises(ExportError, match="ids beyond the model's vocabulary; tokenizer and weights are not of one"):
+        export(broken, tmp_path / "pack")
+
+
+@pytest.mark.parametrize("maker", ["siglip", "naflex", "sentence_encoder", "classifier", "multimodal"])
+def test_a_checkpoint_without_its_tokenizer_is_refused(made: Make, tmp_path: Path, maker: str) -> None:
+    arguments = {"sentence_encoder": ("bert", "mean"), "classifier": ("bert",)}.get(maker, ())
+    broken = tmp_path / "broken"
+    shutil.copytree(made(maker, *arguments), broken)
+    for path in [*broken.glob("tokenizer*"), *broken.glob("*.model")]:
+        path.unlink()
+    with pytest.raises(ExportError, match=r"broken has no tokenizer: none of tokenizer\.json"):
+        export(broken, tmp_path / "pack", allow_drift=True)
+
+
+def test_a_sentencepiece_model_that_is_missing_is_named(made: Make, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(made("siglip"), broken)
+    (broken / "spiece.model").unlink()
+    shutil.copy(made("naflex") / "tokenizer.json", broken)
+    with pytest.raises(ExportError, match=r"broken/spiece\.model is missing"):
+        export(broken, tmp_path / "pack")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"hidden_size": 32}, r"embeddings\.LayerNorm\.bias is 64 and should be 32.*from one checkpoint"),
+        ({"hidden_size": "x"}, r"config\.json is no configuration that transformers takes"),
+        ({"num_attention_heads": 7}, r"config\.json and model\.safetensors in .* do not go together"),
+        ({"num_hidden_layers": 5}, r"model\.safetensors in .* lacks tensors .*encoder\.layer\.2"),
+        ({"quantization_config": {"bits": 4}}, "quantised already"),
+    ],
+)
+def test_a_configuration_of_another_checkpoint_is_refused(
+    made: Make, tmp_path: Path, entries: dict[str, Any], message: str
+) -> None:
+    broken = reconfigured(made("sentence_encoder", "bert", "mean"), tmp_path / "broken", **entries)
+    with pytest.raises(ExportError, match=message):
+        export(broken, tmp_path / "pack")
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"id2label": {"0": "A", "1": "B", "2": "C"}, "label2id": None}, r"names 3 labels.*classifier\.weight in"),
+        ({"problem_type": "regression"}, "no probabilities of labels"),
+        ({"temperature": "hot"}, "temperature 'hot' is no number"),
+        ({"temperature": 0}, "temperature 0 is not above nought"),
+    ],
+)
+def test_a_classifier_that_contradicts_itself_is_refused(
+    made: Make, tmp_path: Path, entries: dict[str, Any], message: str
+) -> None:
+    broken = reconfigured(made("classifier", "deberta-v2"), tmp_path / "broken", **entries)
+    with pytest.raises(ExportError, match=message):
+        export(broken, tmp_path / "pack")
+
+
+def test_a_disk_that_is_full_is_told_as_such(made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "classifier.weights")
+
+    to = tmp_path / "pack"
+    export(made("classifier", "bert"), to)
+    before = read_pack(to).digest
+    for place in ("onnx.save", "torch.onnx.export"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, full)
+            with pytest.raises(ExportError, match=r"cannot be written: No space left on device at classifier\.weights"):
+                export(made("classifier", "bert"), to, force=True)
+        assert read_pack(to).digest == before
+        assert [path.name for path in tmp_path.iterdir()] == ["pack"]
+
+
+def test_a_folders_name_is_one_line_of_text_in_the_manifest(made: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "café 包\nformat: 9"
+    shutil.copytree(made("classifier", "bert"), folder)
+    export(folder, tmp_path / "Päck 包")
+    assert read_pack(tmp_path / "Päck 包").manifest.name == "café 包?format: 9"
+
+
+def test_a_forced_export_through_a_link_replaces_what_it_leads_to(made: Make, tmp_path: Path) -> None:
+    said: list[str] = []
+    export(made("classifier", "bert"), tmp_path / "real")
+    before = read_pack(tmp_path / "real").digest
+    (tmp_path / "link").symlink_to("real")
+    checkpoint = fetch(str(made("classifier", "modernbert")), None, quietly)
+    export_pack(checkpoint, tmp_path / "link", "fp32", force=True, allow_drift=False, progress=said.append)
+    assert (tmp_path / "link").is_symlink()
+    assert read_pack(tmp_path / "real").digest != before
+    assert f"link is a link; what is written is {tmp_path / 'real'}" in said[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+
+
+def test_a_checkpoint_is_never_replaced_by_its_own_pack(made: Make, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(made("classifier", "bert"), own)
+    (own / "pack.yaml").write_text("format: 1")
+    with pytest.raises(ExportError, match="holds the checkpoint itself"):
+        export(own, own, force=True)
+    assert (own / "model.safetensors").is_file()
 
 
 def test_heads_are_never_guessed_for_a_multimodal_checkpoint(made: Make, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def tower(folder: Path, size: int, grid: PatchGrid | None = None) -> VisionTower
         graph=PackFile(path="g", sha256="0" * 64), precision="fp32", input="pixel_values", output="o", dimension=1,
         size=found.size, patches=grid, resample=found.resample, mean=found.mean, std=found.std, rescale=found.rescale,
         logit_scale=1.0, logit_bias=0.0,
-        golden=VisionGolden(path="v", sha256="0" * 64, images=(), min_cosine=0.5),
+        golden=VisionGolden(path="v", sha256="0" * 64, images=("i",), min_cosine=0.5),
     )  # fmt: skip
 
 
@@ -36,6 +36,25 @@ def images() -> list[Image.Image]:
     found[0].save(jpeg, "JPEG", quality=60)
     levels = np.arange(256, dtype=np.uint8).reshape(16, 16)
     return [*found, Image.open(jpeg).convert("RGB"), Image.fromarray(np.stack([levels] * 3, axis=-1))]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image_mean": ["a", "b", "c"]}, "three finite numbers"),
+        ({"image_mean": [float("nan"), 1, 1]}, "three finite numbers"),
+        ({"image_mean": [1, 2]}, "three finite numbers"),
+        ({"image_mean": "x"}, "three finite numbers"),
+        ({"image_std": [0.5, 0, 0.5]}, "is not above nought"),
+        ({"rescale_factor": "x"}, "is no finite number"),
+        ({"resample": []}, r"resample \[\] is none of"),
+        ({"resample": 9}, "resample 9 is none of"),
+    ],
+)
+def test_numbers_that_are_none_are_named_with_their_file(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    make.write_json(tmp_path / "preprocessor_config.json", make.siglip_pixels(48) | change)
+    with pytest.raises(ExportError, match=rf"preprocessor_config\.json: .*{message}"):
+        read_preprocessing(tmp_path, 48)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +121,7 @@ def test_an_images_shape_fits_as_the_reference_makes_it_fit(grid: PatchGrid) -> 
         ({"do_center_crop": True}, "crops, pads or does not resize"),
         ({"resample": 5}, "resample 5"),
         ({"size": {"height": 32, "width": 32}}, "the vision tower takes 48 x 48"),
-        ({"image_mean": [0.5, 0.5]}, "three numbers"),
+        ({"image_mean": [0.5, 0.5]}, "three finite numbers"),
     ],
 )
 def test_preprocessing_that_would_not_be_served_exactly_is_refused(

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
+from router.packs.files import open_regular
+
 CORPUS = Path(__file__).parents[1] / "corpus" / "verify"
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
 _ORIENTATION = 0x0112
@@ -49,7 +51,8 @@ def image_files(folder: Path) -> list[Path]:
 def read_image(path: Path, name: str) -> CorpusImage:
     """The image in this file; raises UnreadableError."""
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read()
         with Image.open(io.BytesIO(data)) as image:
             upright, steps = decoded(image, Decoding())
     except Exception as error:  # Pillow's decoders raise whatever a file makes them stumble over

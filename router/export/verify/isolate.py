@@ -7,13 +7,16 @@ inputs through the reference alone. A stage that drifts is explained by recomput
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from router.export.verify.declared import check_declared
 from router.export.verify.image_side import verify_images
 from router.export.verify.reference import Reference
-from router.export.verify.report import Report, SideReport
+from router.export.verify.report import Report, Side, SideReport
+from router.export.verify.scale import scale_findings
 from router.export.verify.text_side import verify_classifier, verify_texts
-from router.inference.gate import check_classifier, check_text, check_vision
+from router.inference.gate import check_classifier, check_text, check_vision, misses_of
 from router.inference.open import open_classifier_model, open_text_model, open_vision_model
 from router.packs.files import PackError
 from router.packs.store import Pack
@@ -44,23 +47,40 @@ def verify(
     if manifest.vision is not None:
         progress("image tower: golden vectors")
         vision = open_vision_model(pack, FILE_LIMITS)
-        golden += [str(miss) for miss in check_vision(pack, vision)]
+        golden += [str(miss) for miss in misses_of(pack, check_vision, vision)]
         if reference is not None and reference.image is not None:
-            sides.append(verify_images(vision, reference.image, images, progress, with_pictures))
+            side = verify_images(vision, reference.image, images, progress, with_pictures)
+            found = scale_findings(manifest.vision, reference.scale)
+            sides.append(replace(side, findings=(*side.findings, *found)))
     if manifest.text is not None:
         progress("text tower: golden vectors")
         text = open_text_model(pack)
-        golden += [str(miss) for miss in check_text(pack, text)]
+        golden += [str(miss) for miss in misses_of(pack, check_text, text)]
         if reference is not None and reference.text is not None:
             sides.append(verify_texts(text, reference.text, texts, progress))
     if manifest.classifier is not None:
         progress("classifier: golden vectors")
         classifier = open_classifier_model(pack)
-        golden += [str(miss) for miss in check_classifier(pack, classifier)]
+        golden += [str(miss) for miss in misses_of(pack, check_classifier, classifier)]
         if reference is not None and reference.classifier is not None:
             sides.append(verify_classifier(classifier, reference.classifier, texts, progress))
     if reference is not None and not sides:
-        raise PackError(f"the reference, {reference.description}, has nothing that pack {manifest.name!r} has")
+        raise PackError(
+            f"the reference, {reference.description}, has nothing that pack {manifest.name!r} has; "
+            "name the checkpoint that it was exported from with --reference"
+        )
+    progress("reading the graphs")
+    declared = check_declared(pack)
+    parts: dict[Side, object] = {"image": manifest.vision, "text": manifest.text, "classifier": manifest.classifier}
+    compared = {side.side for side in sides}
     return Report(
-        manifest.name, pack.digest, reference.description if reference else None, why_not, tuple(golden), tuple(sides)
+        manifest.name,
+        pack.digest,
+        reference.description if reference else None,
+        why_not,
+        tuple(golden),
+        tuple(sides),
+        declared.misses,
+        declared.notes,
+        tuple(side for side, part in parts.items() if part is not None and side not in compared),
     )

@@ -100,3 +100,5 @@ class Reference:
     image: ImageReference | None = None
     text: TextReference | None = None
     classifier: TextReference | None = None
+    scale: tuple[float, float] | None = None
+    """Logit scale (itself, not its logarithm) and bias; None for a checkpoint that was trained without."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Measure = Literal["cosine", "probability difference"]
-Stage = Literal["preprocessing", "model", "whole", "tokens", "golden"]
+Stage = Literal["preprocessing", "model", "whole", "tokens", "golden", "scale and bias"]
 Side = Literal["image", "text", "classifier"]
 
 
@@ -91,6 +91,17 @@ class Report:
     golden: tuple[str, ...]
     """What the parity gate missed."""
     sides: tuple[SideReport, ...]
+    declared: tuple[str, ...] = ()
+    """What the manifest says of its graphs and bounds, and does not hold."""
+    notes: tuple[str, ...] = ()
+    """What an operator should know and is no fault."""
+    not_compared: tuple[Side, ...] = ()
+    """Parts of the pack that no reference was at hand for: for these golden vectors are all there is."""
+
+    @property
+    def golden_vectors_only(self) -> bool:
+        """Whether PyTorch was asked about nothing at all."""
+        return not self.sides
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -100,7 +111,7 @@ class Report:
     @property
     def holds(self) -> bool:
         """Whether nothing drifts."""
-        return not self.golden and not self.findings
+        return not self.golden and not self.findings and not self.declared
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, pictures left out."""
@@ -129,7 +140,11 @@ class Report:
             "holds": self.holds,
             "reference": self.reference,
             "why_no_reference": self.why_not,
+            "golden_vectors_only": self.golden_vectors_only,
+            "not_compared": list(self.not_compared),
             "golden": list(self.golden),
+            "declared": list(self.declared),
+            "notes": list(self.notes),
             "sides": sides,
         }
 

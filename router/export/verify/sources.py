@@ -8,17 +8,21 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import zipfile
+import zlib
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from router.export.errors import ExportError
 from router.export.verify.reference import Reference
-from router.packs.files import PackError
+from router.packs.files import PackError, sha256_of
 from router.packs.layout import lay_out
 from router.packs.manifest import DistributionFile, Source
-from router.packs.store import Pack, shipped_folder
+from router.packs.store import Pack, expanded, is_folder, shipped_folder
 
 Progress = Callable[[str], None]
+
+# Digits of the digest that exporters stamp a space with.
+_STAMP = 12
 
 
 class NoReferenceError(Exception):
@@ -38,7 +42,7 @@ def find_reference(pack: Pack, checkpoint: str | None, scratch: Path, progress: 
     archive = _archive(pack)
     try:
         if source is not None:
-            return _from_source(source, progress)
+            return _from_source(pack, source, progress)
         if own is not None:
             return _from_tower(pack, own)
         if archive is not None:
@@ -46,7 +50,29 @@ def find_reference(pack: Pack, checkpoint: str | None, scratch: Path, progress: 
             return _from_archive(archive, scratch, progress)
     except (ExportError, PackError, OSError) as error:
         raise NoReferenceError(str(error)) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise NoReferenceError(f"the checkpoint's archive cannot be unpacked: {type(error).__name__}") from error
     raise NoReferenceError(_nothing(pack))
+
+
+def other_weights(pack: Pack, checkpoint: str) -> str:
+    """A note where the folder `checkpoint` is not what the pack was exported from: a drift may be no fault of the pack.
+
+    Empty where it is, and where nobody can know, as with a pack of the hub's.
+    """
+    from router.export.checkpoint_files import weight_files  # noqa: PLC0415
+
+    source = pack.manifest.source
+    name, _, stamp = pack.manifest.space.rpartition("@")
+    folder = expanded(checkpoint)
+    if source is None or source.revision or name != source.checkpoint or len(stamp) < _STAMP or not is_folder(folder):
+        return ""
+    if sha256_of(weight_files(folder)[0]).startswith(stamp):
+        return ""
+    return (
+        f"{checkpoint} has other weights than the checkpoint that the pack was exported from ({stamp}): "
+        "what drifts may be the reference"
+    )
 
 
 def _nothing(pack: Pack) -> str:
@@ -70,12 +96,30 @@ def _from_checkpoint(checkpoint: str, revision: str | None, progress: Progress) 
     return checkpoint_reference(recognise(fetched.folder), fetched.folder, fetched.source)
 
 
-def _from_source(source: Source, progress: Progress) -> Reference:
-    if not source.revision:
-        raise ExportError(
-            f"the pack was exported from a folder, {source.checkpoint!r}; name that folder with --reference"
-        )
-    return _from_checkpoint(source.checkpoint, source.revision, progress)
+def _from_source(pack: Pack, source: Source, progress: Progress) -> Reference:
+    if source.revision:
+        return _from_checkpoint(source.checkpoint, source.revision, progress)
+    _require_torch()
+    if found := _local_checkpoint(pack, source):
+        return _from_checkpoint(str(found), None, progress)
+    raise ExportError(f"the pack was exported from a folder, {source.checkpoint!r}; name that folder with --reference")
+
+
+def _local_checkpoint(pack: Pack, source: Source) -> Path | None:
+    """The folder that the pack was exported from, when it lies here or beside the pack and its weights are those that
+    the manifest's `space` is stamped with; the manifest has its name only."""
+    from router.export.checkpoint_files import weight_files  # noqa: PLC0415
+
+    name, _, stamp = pack.manifest.space.rpartition("@")
+    if name != source.checkpoint or PurePosixPath(name).name != name or len(stamp) < _STAMP:
+        return None
+    for parent in (Path.cwd(), pack.folder.resolve().parent):
+        try:
+            if sha256_of(weight_files(parent / name)[0]).startswith(stamp):
+                return parent / name
+        except (ExportError, OSError):
+            continue
+    return None
 
 
 def _own_tower(pack: Pack) -> Path | None:

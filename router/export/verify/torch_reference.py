@@ -24,7 +24,7 @@ from router.export import towers
 from router.export.checkpoints import ClassifierSide, ImageSide, Side, TextSide, load
 from router.export.errors import ExportError
 from router.export.images import Preprocessing, read_preprocessing
-from router.export.kinds import Recognised
+from router.export.kinds import Kind, Recognised
 from router.export.reference import ReferenceImages, ReferenceTokenizer
 from router.export.verify.model_faults import (
     pixel_faults_inside,
@@ -52,7 +52,13 @@ def checkpoint_reference(recognised: Recognised, folder: Path, name: str) -> Ref
     if loaded.classifier is not None:
         tokenizer = ReferenceTokenizer(folder, recognised.kind, loaded.classifier.max_tokens, fixed_length=False)
         classifier = CheckpointClassifier(loaded.classifier, tokenizer)
-    return Reference(f"{name} ({recognised.kind}), {VERSIONS}", image, text, classifier)
+    return Reference(
+        f"{name} ({recognised.kind}), {VERSIONS}",
+        image,
+        text,
+        classifier,
+        _scale_and_bias(recognised.kind, loaded.image),
+    )
 
 
 def tower_reference(tower: VisionTower, weights: Path, source: Path) -> Reference:
@@ -66,6 +72,14 @@ def tower_reference(tower: VisionTower, weights: Path, source: Path) -> Referenc
     return Reference(
         f"the project's own tower, torch {torch.__version__}", OwnImages(model.eval(), tower, module.MEAN, module.STD)
     )
+
+
+def _scale_and_bias(kind: Kind, image: ImageSide | None) -> tuple[float, float] | None:
+    """What the checkpoint was trained with; multi-modal-embed has no calibrated ones, and the exporter's are a guess
+    that its user is told to replace."""
+    if image is None or kind is Kind.MULTIMODAL_EMBED:
+        return None
+    return image.logit_scale, image.logit_bias
 
 
 @dataclass(frozen=True)

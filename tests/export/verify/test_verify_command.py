@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ from tiny_siglip import mean_of_patches, write_checkpoint, write_pack
 from typer.testing import CliRunner, Result
 
 from router.cli.main import app
+from router.export.verify.sources import find_reference
+from router.packs.files import sha256_of
 
 
 def run(*arguments: str | Path) -> Result:
@@ -115,7 +120,10 @@ def test_the_page_needs_nothing_else(wrong: Path, checkpoint: Path, images: Path
 def test_a_pack_that_names_no_checkpoint_is_compared_with_its_golden_vectors_and_says_so(pack: Path) -> None:
     result = run("verify", pack)
     assert result.exit_code == 0
-    assert "golden vectors alone: the manifest names no checkpoint; name one with --reference" in result.stdout
+    assert "golden vectors only; PyTorch was not asked\n" in result.stdout
+    assert "why: the manifest names no checkpoint; name one with --reference" in result.stdout
+    assert "pointsman packs verify PACK --reference CHECKPOINT" in result.stdout
+    assert result.stdout.rstrip().endswith("holds, as far as golden vectors tell")
 
 
 def test_a_pack_exported_from_a_folder_asks_for_the_folder(checkpoint: Path, tmp_path: Path) -> None:
@@ -141,9 +149,9 @@ def test_a_checkpoint_that_the_hub_does_not_have_leaves_golden_vectors_and_says_
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["no-such-pack"], 1, "no pack is named 'no-such-pack'"),
+        (["no-such-pack"], 2, "no pack is named 'no-such-pack'"),
         (["starter-text", "--images", "/no/such/folder"], 2, "no such folder"),
-        (["starter-text", "--reference", "/no/such/checkpoint"], 1, "neither a folder here, nor a hub id"),
+        (["starter-text", "--reference", "/no/such/checkpoint"], 2, "neither a folder here, nor a hub id"),
     ],
 )
 def test_wrong_use_says_what_is_wrong(arguments: list[str], code: int, says: str) -> None:
@@ -205,3 +213,169 @@ def test_a_probe_image_that_is_not_there_is_named(pack: Path, images: Path) -> N
     result = run("probe", pack, "--file", probe)
     assert result.exit_code == 1
     assert "none.png cannot be read" in result.stderr
+
+
+def test_a_manifest_with_another_scale_or_bias_drifts_at_that_stage(checkpoint: Path, tmp_path: Path) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["vision"]["logit_scale"], manifest["vision"]["logit_bias"] = 10.0, -2.0
+
+    result = run("verify", write_pack(checkpoint, tmp_path / "pack", manifest_change=change), "--reference", checkpoint)
+    assert result.exit_code == 1
+    assert "image, scale and bias: other values, logit_scale is 10 and logit_bias -2" in result.stdout
+
+
+def test_json_says_that_golden_vectors_are_all_there_was(pack: Path, checkpoint: Path) -> None:
+    alone, whole = run("verify", pack, "--json"), run("verify", pack, "--reference", checkpoint, "--json")
+    assert json.loads(alone.stdout)["golden_vectors_only"] is True
+    assert json.loads(alone.stdout)["not_compared"] == ["image", "text"]
+    assert json.loads(whole.stdout)["golden_vectors_only"] is False
+    assert json.loads(whole.stdout)["not_compared"] == []
+
+
+def test_a_part_that_the_reference_does_not_have_is_said_to_be_uncompared(
+    pack: Path, checkpoint: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_text(*arguments: Any) -> Any:
+        return replace(find_reference(*arguments), text=None)
+
+    monkeypatch.setattr("router.cli.verify.find_reference", without_text)
+    result = run("verify", pack, "--reference", checkpoint, "--images", images)
+    assert result.exit_code == 0
+    assert "text: golden vectors only; the reference has no such side" in result.stdout
+    assert result.stdout.rstrip().endswith("holds, as far as golden vectors tell")
+
+
+def _stamped(name: str, stamp: str) -> Any:
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["source"] = {"checkpoint": name, "revision": "", "kind": "siglip", "exporter": "test"}
+        manifest["space"] = f"{name}@{stamp}"
+
+    return change
+
+
+@pytest.mark.parametrize("beside", ["the pack", "the user"])
+def test_the_folder_that_a_pack_was_exported_from_is_found_by_its_name_and_weights(
+    checkpoint: Path, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str
+) -> None:
+    stamp = sha256_of(checkpoint / "model.safetensors")[:12]
+    place = tmp_path / ("packs" if beside == "the pack" else "home")
+    place.mkdir()
+    if beside == "the user":
+        monkeypatch.chdir(place)
+    shutil.copytree(checkpoint, place / "origin")
+    made = write_pack(checkpoint, tmp_path / "packs" / "pack", manifest_change=_stamped("origin", stamp))
+    answer = json.loads(run("verify", made, "--images", images, "--json").stdout)
+    assert answer["golden_vectors_only"] is False
+    assert str(place / "origin") in answer["reference"]
+
+
+@pytest.mark.parametrize(("name", "stamp"), [("origin", "0" * 12), ("origin", ""), ("../packs/origin", None)])
+def test_a_folder_of_that_name_with_other_weights_is_not_taken_for_it(
+    checkpoint: Path, images: Path, tmp_path: Path, name: str, stamp: str | None
+) -> None:
+    if stamp is None:
+        stamp = sha256_of(checkpoint / "model.safetensors")[:12]
+    (tmp_path / "packs").mkdir()
+    shutil.copytree(checkpoint, tmp_path / "packs" / "origin")
+    made = write_pack(checkpoint, tmp_path / "packs" / "pack", manifest_change=_stamped(name, stamp))
+    answer = json.loads(run("verify", made, "--images", images, "--json").stdout)
+    assert answer["golden_vectors_only"] is True
+    assert "name that folder with --reference" in answer["why_no_reference"]
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_a_named_folder_of_other_weights_is_said_to_be_another_checkpoint(
+    checkpoint: Path, images: Path, tmp_path: Path, other: bool
+) -> None:
+    stamp = "0" * 12 if other else sha256_of(checkpoint / "model.safetensors")[:12]
+    made = write_pack(checkpoint, tmp_path / "pack", manifest_change=_stamped("origin", stamp))
+    answer = json.loads(run("verify", made, "--images", images, "--json", "--reference", checkpoint).stdout)
+    assert any("other weights than the checkpoint" in note for note in answer["notes"]) is other
+
+
+def test_a_checkpoint_in_the_place_of_a_pack_is_wrong_use(checkpoint: Path) -> None:
+    for verb in ("verify", "probe"):
+        result = run(verb, checkpoint)
+        assert result.exit_code == 2
+        assert "is a checkpoint and no pack yet" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["starter-text"], "has no vision tower"),
+        (["starter-vision", "--text", "starter-vision"], "has no text tower"),
+    ],
+)
+def test_a_probe_without_one_of_its_towers_is_wrong_use(arguments: list[str], says: str) -> None:
+    result = run("probe", *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_labels_of_another_space_are_refused_by_name(pack: Path) -> None:
+    result = run("probe", pack, "--text", "starter-text")
+    assert result.exit_code == 2
+    assert "embeds into the space 'tiny-siglip', pack 'starter-text' into 'all-MiniLM-L6-v2'" in result.stderr
+    assert "name a text pack of the space 'tiny-siglip' with --text" in result.stderr
+
+
+def test_a_text_pack_that_is_not_there_is_wrong_use(pack: Path) -> None:
+    assert run("probe", pack, "--text", "nowhere").exit_code == 2
+
+
+HOSTILE = {
+    "nested": "format: 1\nname: " + "[" * 5000 + "]" * 5000,
+    "digits": "format: 1\nname: " + "9" * 5000,
+    "no tower": "format: 1\nname: x\nlicence: x\ndescription: x",
+    "NUL": 'format: 1\nname: "a\\0b"',
+}
+
+
+@pytest.mark.parametrize("verb", ["verify", "probe"])
+@pytest.mark.parametrize("which", HOSTILE)
+def test_a_manifest_made_to_make_us_stumble_exits_1_with_its_path(tmp_path: Path, verb: str, which: str) -> None:
+    (tmp_path / "pack.yaml").write_text(HOSTILE[which])
+    result = run(verb, tmp_path)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert str(tmp_path / "pack.yaml") in result.stderr
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x05\x06" + bytes(18)])
+def test_an_empty_npz_is_a_miss_and_no_abort(pack: Path, tmp_path: Path, data: bytes) -> None:
+    folder = Path(shutil.copytree(pack, tmp_path / "pack"))
+    (folder / "golden/vision.npz").write_bytes(data)
+    manifest = yaml.safe_load((folder / "pack.yaml").read_text())
+    manifest["vision"]["golden"]["sha256"] = sha256_of(folder / "golden/vision.npz")
+    (folder / "pack.yaml").write_text(yaml.safe_dump(manifest))
+    result = run("verify", folder)
+    assert result.exit_code == 1
+    assert "golden vectors: pack 'tiny-siglip', golden: " in result.stdout
+    assert "golden/vision.npz" in result.stdout
+
+
+def test_a_pipe_among_the_images_is_left_out_and_nobody_waits_for_it(
+    pack: Path, checkpoint: Path, images: Path
+) -> None:
+    os.mkfifo(images / "pipe.png")
+    result = run("verify", pack, "--reference", checkpoint, "--images", images, "--json")
+    assert "pipe.png cannot be read: OSError" in json.loads(result.stdout)["sides"][0]["left_out"]
+
+
+@pytest.mark.parametrize("name", ["pipe.png", "a\0b.png", "loop.png"])
+def test_a_probe_image_that_is_no_file_is_named(pack: Path, images: Path, name: str) -> None:
+    os.mkfifo(images / "pipe.png")
+    (images / "loop.png").symlink_to("loop.png")
+    probe = _probe(images, {"a": ["one"], "b": ["two"]}, [{"file": name, "field": "a"}])
+    result = run("probe", pack, "--file", probe)
+    assert result.exit_code == (2 if "\0" in name else 1)
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "fields: " + "9" * 5000])
+def test_a_probe_file_made_to_make_us_stumble_is_wrong_use(pack: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "probe.yaml").write_text(text)
+    result = run("probe", pack, "--file", tmp_path / "probe.yaml")
+    assert result.exit_code == 2
+    assert str(tmp_path / "probe.yaml") in result.stderr
