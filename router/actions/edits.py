@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """`headers` are set (each name once, replacing any value); `body` replaces the body, None leaves it as it came."""
+    """`headers` are set (each name once, replacing any value); `body` replaces the body, None leaves it as it came.
+
+    `remove` are names of headers that do not go on, none of them set. `metadata` is what access logs and other filters
+    may know of the decision: words of the policy's author only.
+    """
 
     headers: tuple[tuple[str, str], ...]
     body: bytes | None = field(default=None, repr=False)
+    remove: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()

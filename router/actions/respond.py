@@ -20,7 +20,9 @@ def clarify(view: RequestView, model: str, text: str, decision: str, record: str
 
     `model` is the name that the answer bears, `record` also names the completion, `created` is in seconds since 1970.
     """
-    return _signed(dialect.assistant_reply(view, model, text, f"chatcmpl-{record}", created), decision, record)
+    return _signed(
+        dialect.assistant_reply(view, model, text, dialect.reply_id(view.api, record), created), decision, record
+    )
 
 
 def _signed(reply: Reply, decision: str | None, record: str) -> Reply:

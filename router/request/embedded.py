@@ -12,6 +12,9 @@ from router.request.data_uri import Source
 from router.request.image_containers import sniff
 from router.request.view import ImagePart, TextPart
 
+UNREADABLE = "unreadable file type"
+"""Why a file that may show a model anything stands for an image that fails."""
+
 _TEXT_TYPES = frozenset(
     {
         *("application/json", "application/x-ndjson", "application/jsonl", "application/csv", "application/xml"),
@@ -51,12 +54,23 @@ def read_embedded(source: Source, pointer: str) -> Iterator[TextPart | ImagePart
             yield TextPart(pointer, text)
         readable = readable or exact
     if not readable:
-        yield ImagePart(pointer, "malformed", media_type=source.media_type, reason="unreadable file type")
+        yield ImagePart(pointer, "malformed", media_type=source.media_type, reason=UNREADABLE)
 
 
 def is_text(media_type: str) -> bool:
     """Whether a media type (lower case, no parameters) is one of text."""
     return media_type.startswith("text/") or media_type in _TEXT_TYPES or media_type.endswith(_TEXT_SUFFIXES)
+
+
+def is_pdf(data: bytes) -> bool:
+    """Whether common readers take the bytes for a PDF: they look for its mark in the first kilobyte."""
+    return _PDF in data[:_PDF_HEAD]
+
+
+def image_of(source: Source, pointer: str, url: str = "") -> ImagePart:
+    """An image from where somebody calls it one, whatever the bytes are; `url` is kept where nothing is inline."""
+    kept = "" if source.status == "inline" else url
+    return ImagePart(pointer, source.status, source.data, source.media_type, kept, source.reason)
 
 
 def _decoded(data: bytes) -> tuple[str, bool]:
@@ -66,4 +80,4 @@ def _decoded(data: bytes) -> tuple[str, bool]:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return data.decode(encoding, "replace"), False
-    return text, "\0" not in text and _PDF not in data[:_PDF_HEAD]
+    return text, "\0" not in text and not is_pdf(data)

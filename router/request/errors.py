@@ -14,6 +14,17 @@ class RequestError(Exception):
         self.pointer = pointer
 
 
+class UnreadablePrompt(RequestError):
+    """A legal request whose prompt nobody here can read, such as token ids: no guard can judge it.
+
+    The client is told like of any other error, unless the policy lets through what could not be judged.
+    """
+
+    def __init__(self, pointer: str) -> None:
+        message = "Token ids and embeddings cannot be judged here; send the prompt as text."
+        super().__init__(400, "unreadable_prompt", message, pointer)
+
+
 class ImageError(Exception):
     """An image that cannot be judged. `reason` is a short phrase without content, such as `truncated`."""
 

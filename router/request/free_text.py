@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from router.request.api_words import LONG_TYPES
 from router.request.data_uri import read_base64_or_data_uri, read_url
-from router.request.embedded import read_embedded
+from router.request.embedded import UNREADABLE, is_pdf, read_embedded
 from router.request.image_containers import sniff
 from router.request.strict_json import JsonObject
 from router.request.view import ImagePart, TextPart
@@ -33,8 +34,10 @@ _PICTURE_KEYS = frozenset(
         *("video", "videos", "video_url", "input_video", "frames", "pixel_values"),
     }
 )
+# Beside them, `data` is the bytes of a file, whatever key is above.
+_MEDIA_TYPE_KEYS = frozenset({"media_type", "mime_type", "mimeType"})
 # Their values are words of an API, unless they are more than a label.
-_LABEL_KEYS = frozenset({"type", "id", "index", "detail", "format", "cache_control", "ttl"})
+_LABEL_KEYS = _MEDIA_TYPE_KEYS | {"type", "id", "file_id", "index", "detail", "format", "cache_control", "ttl"}
 # Proofs of where a model's thoughts come from, or the thoughts encrypted: no words, and long.
 _OPAQUE_KEYS = frozenset({"signature", "thought_signature", "encrypted_content", "data"})
 # No shorter base64 is a picture or a proof; no longer word is one that somebody joined of many.
@@ -44,12 +47,16 @@ _MOST_SPELLED = 4_096
 
 @dataclass(frozen=True, slots=True)
 class _String:
-    """A string, the key of the client's it stands under, and whether any key above it promises a picture."""
+    """A string, the key of the client's it stands under, and whether any key above it promises a picture.
+
+    `is_file`: what stands beside it says that it is the bytes of a file.
+    """
 
     text: str
     key: str
     picture: bool
     is_key: bool = False
+    is_file: bool = False
 
 
 def is_label(text: str) -> bool:
@@ -85,7 +92,7 @@ def text_of(value: object) -> str:
     return "\n".join(
         name_text(string.text) if string.is_key else string.text
         for string in _strings(value, "")
-        if string.text and not (string.key == "type" and is_label(string.text))
+        if string.text and not (string.key == "type" and (is_label(string.text) or string.text in LONG_TYPES))
     )
 
 
@@ -109,7 +116,10 @@ def read_freely(value: object, pointer: str, labels: bool = True, key: str = "")
             continue
         embedded = tuple(_embedded(string, pointer))
         yield from embedded
-        is_bytes = any(isinstance(part, TextPart) or part.status != "malformed" for part in embedded)
+        # Bytes that nobody here can read are no words either.
+        is_bytes = any(
+            isinstance(part, TextPart) or part.status != "malformed" or part.reason == UNREADABLE for part in embedded
+        )
         # Two short words may happen to be base64 too.
         if (not is_bytes or len(string.text) < _LEAST_BLOB) and not _is_silent(string, labels):
             texts.append(name_text(string.text))
@@ -122,13 +132,17 @@ def _is_silent(string: _String, labels: bool) -> bool:
     if string.key in _OPAQUE_KEYS and len(text) >= _LEAST_BLOB and not _BLANK.search(text):
         few_words = _words(_SEPARATORS.sub(" ", text)) <= _MOST_WORDS_OF_AN_ID
         return few_words and read_base64_or_data_uri(text).status == "inline"
+    if string.key == "type" and text in LONG_TYPES:
+        return True
     return (not labels or string.key in _LABEL_KEYS) and is_label(text)
 
 
 def _embedded(string: _String, pointer: str) -> Iterator[TextPart | ImagePart]:
     text = string.text
     head = text[:_LEAST_BLOB].lstrip().lower()
-    if head.startswith("data:"):
+    if string.is_file:
+        yield from read_embedded(read_base64_or_data_uri(text), pointer)
+    elif head.startswith("data:"):
         source = read_url(text)
         # Sentences begin with "Data:" as well.
         if source.status == "inline" or string.picture or "image/" in head or ";base64" in head:
@@ -140,26 +154,29 @@ def _embedded(string: _String, pointer: str) -> Iterator[TextPart | ImagePart]:
             yield ImagePart(pointer, source.status, source.data, source.media_type, url, source.reason)
     elif len(text) >= _LEAST_BLOB and not _BLANK.search(text, 0, _LEAST_BLOB):
         source = read_base64_or_data_uri(text)
-        if source.status == "inline" and sniff(source.data) is not None:
-            yield ImagePart(pointer, "inline", source.data)
+        if source.status == "inline" and (sniff(source.data) is not None or is_pdf(source.data)):
+            yield from read_embedded(source, pointer)
 
 
 def _strings(value: object, key: str) -> Iterator[_String]:
     """The strings in `value` in their order; keys only where they are more than labels."""
-    stack: list[tuple[object, str, bool]] = [(value, key, key.casefold() in _PICTURE_KEYS)]
+    stack: list[tuple[object, str, bool, bool]] = [(value, key, key.casefold() in _PICTURE_KEYS, False)]
     while stack:
-        found, key, picture = stack.pop()
+        found, key, picture, is_file = stack.pop()
         match found:
             case str():
-                yield _String(found, key, picture)
+                yield _String(found, key, picture, is_file=is_file and bool(found))
             case list():
-                stack.extend((item, key, picture) for item in reversed(found))
+                stack.extend((item, key, picture, False) for item in reversed(found))
             case dict():
                 for name in found:
                     if not is_label(name):
                         yield _String(name, key, picture, is_key=True)
-                members = reversed(found.items())
-                stack.extend((item, name, picture or name.casefold() in _PICTURE_KEYS) for name, item in members)
+                is_file = found.get("type") == "base64" or not _MEDIA_TYPE_KEYS.isdisjoint(found)
+                stack.extend(
+                    (item, name, picture or name.casefold() in _PICTURE_KEYS, is_file and name == "data")
+                    for name, item in reversed(found.items())
+                )
             case _:
                 pass
 

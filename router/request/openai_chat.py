@@ -8,18 +8,20 @@ images. What goes upstream is the client's own bytes, so nothing here needs to b
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from router.request.beside import TopKeys, read_extras
+from router.request.calls import read_identifier, read_name
 from router.request.edit import locate_model
 from router.request.errors import RequestError
-from router.request.free_text import read_freely, read_other_keys, text_of
+from router.request.free_text import read_other_keys, text_of
 from router.request.openai_parts import (
     CONTENT_KEYS,
     read_content,
     read_function_call,
-    read_identifier,
-    read_name,
     read_tool_calls,
 )
+from router.request.request_facts import FACT_KEYS, read_needs, read_output_limit, read_outputs
 from router.request.strict_json import (
     JsonObject,
     decode,
@@ -28,6 +30,7 @@ from router.request.strict_json import (
     optional_flag,
     optional_list,
     optional_string,
+    place_of,
     required,
     string_at,
 )
@@ -42,7 +45,7 @@ _MESSAGE_KEYS = frozenset(
 )
 _TOOL_KEYS = frozenset({"type", "function", "custom"})
 _DEFINITION_KEYS = frozenset({"name", "description"})
-_ROLES: dict[str, Role] = {
+ROLES: Final[dict[str, Role]] = {
     "system": "system",
     "developer": "developer",
     "user": "user",
@@ -50,14 +53,15 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+"""Who speaks, by OpenAI's words for it."""
 
-# Options that steer a server and that no chat template is given.
-_UNSEEN_KEYS = frozenset(
+UNSEEN_KEYS: Final = frozenset(
     {
         *("metadata", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier"),
         *("request_id", "cache_salt", "stop", "stop_token_ids", "logit_bias", "kv_transfer_params"),
     }
 )
+"""Options that steer a server and that no chat template is given."""
 # Keys beside the conversation that a model is shown, and who usually writes them.
 _BESIDE: dict[str, Role] = {
     "documents": "tool",
@@ -70,39 +74,49 @@ _BESIDE: dict[str, Role] = {
     "chat_template": "system",
     "chat_template_kwargs": "system",
 }
-_NAMED_KEYS = frozenset(
-    {
-        *(_BODY_KEYS | _MESSAGE_KEYS | _TOOL_KEYS | _DEFINITION_KEYS | _STREAM_OPTION_KEYS | CONTENT_KEYS),
-        *(_UNSEEN_KEYS | _BESIDE.keys()),
-        *("parameters", "response_format", "tool_choice"),
-    }
-)
+_KEYS = TopKeys(read=_BODY_KEYS, facts=FACT_KEYS, unseen=UNSEEN_KEYS, beside=_BESIDE)
+_INNER_KEYS = _MESSAGE_KEYS | _TOOL_KEYS | _DEFINITION_KEYS | _STREAM_OPTION_KEYS | CONTENT_KEYS | {"parameters"}
+_NAMED_KEYS = _KEYS.all | _INNER_KEYS
 
 
 def parse(body: bytes) -> RequestView:
     """The request in `body`. Raises RequestError with the JSON pointer of the offending value."""
-    request = object_at(decode(body, _NAMED_KEYS), "", _BODY_KEYS)
-    messages = list_at(required(request, "messages", ""), "/messages")
-    if not messages:
-        raise RequestError(400, "empty_array", "`messages` is empty.", "/messages")
-    options, model = request.get("stream_options"), request.get("model")
-    stream_options = {} if options is None else object_at(options, "/stream_options", _STREAM_OPTION_KEYS)
+    request = object_at(decode(body, _NAMED_KEYS), "", _BODY_KEYS | FACT_KEYS)
+    model = request.get("model")
     return RequestView(
         api="openai.chat",
         requested_model=None if model is None else string_at(model, "/model"),
-        turns=tuple(_read_message(message, f"/messages/{index}") for index, message in enumerate(messages)),
+        turns=read_messages(required(request, "messages", "")),
         tools=tuple(_read_tools(request)),
         stream=optional_flag(request, "stream", ""),
         body_bytes=len(body),
         model_span=locate_model(body) if "model" in request else None,
-        include_usage=optional_flag(stream_options, "include_usage", "/stream_options"),
-        extras=tuple(_read_extras(request)),
+        include_usage=read_include_usage(request),
+        extras=tuple(read_extras(request, _KEYS)),
+        outputs=read_outputs(request),
+        max_output_tokens=read_output_limit(request),
+        needs=read_needs(request),
     )
+
+
+def read_messages(value: object) -> tuple[Turn, ...]:
+    """The turns in `messages`, of which there is at least one. Raises RequestError."""
+    messages = list_at(value, "/messages")
+    if not messages:
+        raise RequestError(400, "empty_array", "`messages` is empty.", "/messages")
+    return tuple(_read_message(message, f"/messages/{index}") for index, message in enumerate(messages))
+
+
+def read_include_usage(request: JsonObject) -> bool:
+    """Whether a stream has to end with a count of tokens. Raises RequestError."""
+    options = request.get("stream_options")
+    stream_options = {} if options is None else object_at(options, "/stream_options", _STREAM_OPTION_KEYS)
+    return optional_flag(stream_options, "include_usage", "/stream_options")
 
 
 def _read_message(value: object, pointer: str) -> Turn:
     message = object_at(value, pointer, _MESSAGE_KEYS)
-    role = _ROLES.get(string_at(required(message, "role", pointer), f"{pointer}/role"))
+    role = ROLES.get(string_at(required(message, "role", pointer), f"{pointer}/role"))
     if role is None:
         raise RequestError(400, "invalid_value", "Unknown role.", f"{pointer}/role")
     return Turn(pointer, role, tuple(_read_parts(message, role, pointer)))
@@ -114,7 +128,7 @@ def _read_parts(message: JsonObject, role: Role, pointer: str) -> Iterator[Part]
     yield from read_identifier(call_id, f"{pointer}/tool_call_id")
     content = read_content(message.get("content"), f"{pointer}/content")
     if role == "tool":
-        yield ToolResultPart(f"{pointer}/content", call_id, content)
+        yield ToolResultPart(place_of(message, "content", pointer), call_id, content)
     else:
         yield from content
     for key in ("refusal", *_REASONING):
@@ -125,20 +139,6 @@ def _read_parts(message: JsonObject, role: Role, pointer: str) -> Iterator[Part]
     if message.get("function_call") is not None:
         yield from read_function_call(message["function_call"], f"{pointer}/function_call", "")
     yield from read_other_keys(message, _MESSAGE_KEYS, pointer)
-
-
-def _read_extras(request: JsonObject) -> Iterator[Turn]:
-    for key, value in request.items():
-        if key in _BODY_KEYS or key in _UNSEEN_KEYS or value is None:
-            continue
-        pointer = f"/{key}" if key in _NAMED_KEYS else ""
-        # Of an option that we do not know, a short word is a setting and not a message.
-        if key in _NAMED_KEYS:
-            parts = tuple(read_freely(value, pointer, labels=key in _BESIDE, key=key))
-        else:
-            parts = tuple(read_freely({key: value}, pointer, labels=False))
-        if parts:
-            yield Turn(pointer, _BESIDE.get(key, "developer"), parts)
 
 
 def _read_tools(request: JsonObject) -> Iterator[ToolDefinition]:

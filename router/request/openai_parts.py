@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from router.request.calls import read_arguments, read_identifier, read_name
 from router.request.data_uri import Source, read_base64_or_data_uri, read_url
-from router.request.embedded import read_embedded
+from router.request.embedded import image_of, read_embedded
 from router.request.errors import RequestError
-from router.request.free_text import is_identifier, is_label, name_text, read_other_keys, unescaped
+from router.request.free_text import read_other_keys
 from router.request.image_containers import sniff
-from router.request.strict_json import JsonObject, list_at, object_at, optional_string, required, string_at, wrong_type
+from router.request.strict_json import (
+    JsonObject,
+    list_at,
+    object_at,
+    optional_string,
+    place_of,
+    required,
+    string_at,
+    wrong_type,
+)
 from router.request.view import AudioPart, FilePart, ImagePart, TextPart, ToolCallPart
 
 ContentPart = TextPart | ImagePart | AudioPart | FilePart
@@ -43,18 +53,6 @@ def read_content(value: object, pointer: str) -> tuple[ContentPart, ...]:
             raise wrong_type(pointer, "a string or a list of parts", value)
 
 
-def read_name(name: str, pointer: str) -> Iterator[TextPart]:
-    """A name as a text, unless it is a label, which tells a model nothing."""
-    if not is_label(name):
-        yield TextPart(pointer, name_text(name))
-
-
-def read_identifier(identifier: str, pointer: str) -> Iterator[TextPart]:
-    """An identifier as a text, unless it looks like one that a server made up."""
-    if not is_identifier(identifier):
-        yield TextPart(pointer, name_text(identifier))
-
-
 def read_tool_calls(value: object, pointer: str) -> Iterator[ToolCallPart | TextPart | ImagePart]:
     """The calls of a message's `tool_calls`. Each part points at its arguments. Raises RequestError."""
     for index, item in enumerate(list_at(value, pointer)):
@@ -66,15 +64,15 @@ def read_tool_calls(value: object, pointer: str) -> Iterator[ToolCallPart | Text
         match call.get("type", "function"):
             case "function":
                 yield from read_function_call(required(call, "function", place), f"{place}/function", call_id)
-                _refuse_strangers(call, "custom", place)
+                refuse_strangers(call, "custom", place)
             case "custom":
                 custom = object_at(required(call, "custom", place), f"{place}/custom", _CUSTOM_KEYS)
                 name = string_at(required(custom, "name", f"{place}/custom"), f"{place}/custom/name")
                 yield from read_name(name, f"{place}/custom/name")
                 text = optional_string(custom, "input", f"{place}/custom")
-                yield ToolCallPart(f"{place}/custom/input", call_id, name, text)
+                yield ToolCallPart(place_of(custom, "input", f"{place}/custom"), call_id, name, text)
                 yield from read_other_keys(custom, _CUSTOM_KEYS, f"{place}/custom")
-                _refuse_strangers(call, "function", place)
+                refuse_strangers(call, "function", place)
             case _:
                 raise RequestError(400, "invalid_value", "Unknown type of tool call.", f"{place}/type")
         yield from read_other_keys(call, _CALL_KEYS, place)
@@ -86,13 +84,12 @@ def read_function_call(value: object, pointer: str, call_id: str) -> Iterator[To
     name = string_at(required(function, "name", pointer), f"{pointer}/name")
     yield from read_name(name, f"{pointer}/name")
     arguments = optional_string(function, "arguments", pointer)
-    yield ToolCallPart(f"{pointer}/arguments", call_id, name, arguments)
-    if (read := unescaped(arguments)) != arguments:
-        yield TextPart(f"{pointer}/arguments", read)
+    yield from read_arguments(arguments, place_of(function, "arguments", pointer), call_id, name)
     yield from read_other_keys(function, _FUNCTION_KEYS, pointer)
 
 
-def _refuse_strangers(parent: JsonObject, key: str, pointer: str) -> None:
+def refuse_strangers(parent: JsonObject, key: str, pointer: str) -> None:
+    """Raises RequestError when the object at `pointer`, whose type names another key, has a value under `key` too."""
     if parent.get(key):
         message = "A value stands beside the one that `type` names; which of them counts is not certain."
         raise RequestError(400, "ambiguous_key", message, pointer)
@@ -105,19 +102,20 @@ def _read_part(value: object, pointer: str) -> Iterator[ContentPart]:
         case "text" | "refusal":
             yield TextPart(f"{pointer}/{kind}", string_at(required(part, kind, pointer), f"{pointer}/{kind}"))
         case "image_url":
-            yield from _read_image(required(part, "image_url", pointer), f"{pointer}/image_url")
+            yield from read_image(required(part, "image_url", pointer), f"{pointer}/image_url")
         case "input_audio":
-            yield from _read_audio(required(part, "input_audio", pointer), f"{pointer}/input_audio")
+            yield from read_audio(required(part, "input_audio", pointer), f"{pointer}/input_audio")
         case "file":
             yield from _read_file(required(part, "file", pointer), f"{pointer}/file")
         case _:
             raise RequestError(400, "invalid_value", "Unknown type of content part.", f"{pointer}/type")
     for key in _PART_KEYS - {"type", kind}:
-        _refuse_strangers(part, key, pointer)
+        refuse_strangers(part, key, pointer)
     yield from read_other_keys(part, _PART_KEYS, pointer)
 
 
-def _read_image(value: object, pointer: str) -> Iterator[ImagePart | TextPart]:
+def read_image(value: object, pointer: str) -> Iterator[ImagePart | TextPart]:
+    """An `image_url`: a URL or an object with one. Raises RequestError."""
     place = pointer
     url = value
     if isinstance(value, dict):
@@ -126,14 +124,13 @@ def _read_image(value: object, pointer: str) -> Iterator[ImagePart | TextPart]:
     elif not isinstance(value, str):
         raise wrong_type(pointer, "an object or a string", value)
     text = string_at(url, place)
-    source = read_url(text)
-    kept_url = "" if source.status == "inline" else text
-    yield ImagePart(place, source.status, source.data, source.media_type, kept_url, source.reason)
+    yield image_of(read_url(text), place, text)
     if isinstance(value, dict):
         yield from read_other_keys(value, _IMAGE_KEYS, pointer)
 
 
-def _read_audio(value: object, pointer: str) -> Iterator[AudioPart | ImagePart | TextPart]:
+def read_audio(value: object, pointer: str) -> Iterator[AudioPart | ImagePart | TextPart]:
+    """An `input_audio` with data and format. Raises RequestError."""
     audio = object_at(value, pointer, _AUDIO_KEYS)
     place = f"{pointer}/data"
     source = read_base64_or_data_uri(string_at(required(audio, "data", pointer), place))
@@ -160,5 +157,6 @@ def _read_file(value: object, pointer: str) -> Iterator[FilePart | ImagePart | T
         source = read_base64_or_data_uri(string_at(file["file_data"], place))
     yield FilePart(pointer, name, source.data, source.media_type, file_id, source.status, source.reason)
     yield from read_name(name, f"{pointer}/filename")
+    yield from read_identifier(file_id, f"{pointer}/file_id")
     yield from read_embedded(source, place)
     yield from read_other_keys(file, _FILE_KEYS, pointer)

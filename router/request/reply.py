@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response; `content-length` is left to the server that sends it."""
+    """An HTTP response; `content-length` is left to the server that sends it.
+
+    `metadata` is what access logs may know of it: words of the policy's author only.
+    """
 
     status: int
     content_type: str
     body: bytes = field(repr=False)
     headers: tuple[tuple[str, str], ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()

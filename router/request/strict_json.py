@@ -107,6 +107,11 @@ def required(parent: JsonObject, key: str, pointer: str) -> object:
     return parent[key]
 
 
+def place_of(parent: JsonObject, key: str, pointer: str) -> str:
+    """The pointer of the value under `key` of the object at `pointer`; of the object itself where it has none."""
+    return f"{pointer}/{key}" if key in parent else pointer
+
+
 def wrong_type(pointer: str, expected: str, value: object) -> RequestError:
     """The error for a value of another JSON type than expected."""
     return RequestError(400, "invalid_type", f"Expected {expected}, got {_json_type(value)}.", pointer)

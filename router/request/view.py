@@ -1,19 +1,28 @@
 """The parsed request: what every signal, decision and action reads.
 
 One shape for every API. A part knows its JSON pointer (RFC 6901) in the body that the client sent, so that evidence
-can name it without quoting it. Nothing here parses or edits; see `openai_chat.py` and `edit.py`.
+can name it without quoting it. Nothing here parses or edits; see `apis.py` and `edit.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-Api = Literal["openai.chat"]
+Api = Literal[
+    "openai.chat",
+    "openai.responses",
+    "openai.completions",
+    "openai.embeddings",
+    "anthropic.messages",
+    "anthropic.count_tokens",
+]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+Capability = Literal["tools", "json_schema", "logprobs", "parallel_choices"]
+"""What not every model can: call tools, answer in a given schema, tell probabilities, give several answers at once."""
 SourceStatus = Literal["inline", "not_fetched", "malformed"]
 
 
@@ -75,6 +84,10 @@ class FilePart:
 class ToolCallPart:
     """A call that the assistant made; `arguments` is the JSON text as the model wrote it.
 
+    Where an API has the arguments as JSON, not as a text with JSON in it, `arguments` is that JSON written anew; where
+    it has a text that is no JSON (a program, a query), it is that text. Tools that an API brings along, and gives no
+    name in a call, go by the name of their type: `web_search`, `local_shell`.
+
     Where `name` or `call_id` is more than a plain label, a TextPart of its own repeats it; where `arguments` has
     escapes (`\\u0041`, `\\n`), a TextPart with the same pointer says it as a model reads it.
     """
@@ -99,7 +112,12 @@ Part = TextPart | ImagePart | AudioPart | FilePart | ToolCallPart | ToolResultPa
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the conversation."""
+    """One message of the conversation.
+
+    Whatever the API, what a tool gave back is a turn of the role `tool`, and what a model said, thought and called in
+    one go is one turn. A message that holds both is several turns with the same pointer; an answer that the API has as
+    several items is one, at the first of them.
+    """
 
     pointer: str
     role: Role
@@ -148,7 +166,14 @@ class RequestView:
     template: shaped like turns, with the role of who usually writes it, but no turns to be counted.
     `model_span` is where the value of the top-level `model` stands in the body, quotes included; None when the body has
     no such member. `requested_model` is None then, and also when the value is null. `include_usage` says that a stream
-    has to end with a chunk that counts tokens.
+    has to end with a chunk that counts tokens. `outputs` are the kinds of answer that the client asks for, and
+    `max_output_tokens` how long it may become; no kind of answer is asked for where the API gives numbers, as
+    embeddings do. `needs` are abilities that the request relies on. `headers` are those that the policy trusts, by
+    lower-case name, and only those.
+
+    `continues` says that the model reads more than the body holds, because the upstream keeps it: an earlier
+    conversation, a prompt template, an item by its identifier, a summary that only the upstream can decrypt. No signal
+    sees any of that. Files by identifier are parts of their own and do not count.
     """
 
     api: Api
@@ -160,6 +185,11 @@ class RequestView:
     model_span: Span | None
     include_usage: bool = False
     extras: tuple[Turn, ...] = ()
+    outputs: tuple[Literal["text", "image", "audio"], ...] = ("text",)
+    max_output_tokens: int | None = None
+    needs: frozenset[Capability] = frozenset()
+    continues: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def parts(self) -> Iterator[tuple[Turn, Part]]:
         """Every part of every turn in order, then of the extras; those in a tool result follow its `ToolResultPart`."""

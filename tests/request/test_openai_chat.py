@@ -289,7 +289,7 @@ def test_tool_calls_of_every_kind_point_at_their_arguments() -> None:
     assert parts == (
         ToolCallPart("/messages/0/tool_calls/0/function/arguments", "a", "f", '{"x":1}'),
         ToolCallPart("/messages/0/tool_calls/1/custom/input", "b", "g", "free text"),
-        ToolCallPart("/messages/0/tool_calls/2/function/arguments", "c", "h", ""),
+        ToolCallPart("/messages/0/tool_calls/2/function", "c", "h", ""),
         ToolCallPart("/messages/0/function_call/arguments", "", "old", "{}"),
     )
 

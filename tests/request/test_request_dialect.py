@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, get_args
 
 import httpx
 import openai
@@ -9,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.request.dialect import assistant_reply, error_reply
+from router.request.dialect import assistant_reply, error_reply, reply_id
 from router.request.openai_chat import parse
 from router.request.reply import Reply
-from router.request.view import RequestView
+from router.request.view import Api, RequestView
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 TEXT = 'Which image did you mean?\n"quoted" \u2028 é \U0001f600'
@@ -131,13 +133,63 @@ def test_an_error_without_a_place_has_a_null_param_and_needs_no_known_api() -> N
     }
 
 
+def events_of(body: bytes) -> list[dict[str, Any]]:
+    """The data of a stream's events; those with a name have the one that their data says."""
+    found = []
+    for event in body.removesuffix(b"data: [DONE]\n\n").split(b"\n\n")[:-1]:
+        name, data = ("", event) if event.startswith(b"data: ") else event.split(b"\n")
+        found.append(json.loads(data.removeprefix(b"data: ")))
+        assert name in ("", f"event: {found[-1].get('type')}".encode())
+    return found
+
+
+SAID: dict[Api, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
+    "openai.chat": (
+        lambda whole: whole["choices"][0]["message"]["content"],
+        lambda event: event["choices"][0]["delta"].get("content", ""),
+    ),
+    "openai.responses": (
+        lambda whole: whole["output"][0]["content"][0]["text"],
+        lambda event: event.get("delta", ""),
+    ),
+    "openai.completions": (
+        lambda whole: whole["choices"][0]["text"],
+        lambda event: event["choices"][0]["text"],
+    ),
+    "anthropic.messages": (
+        lambda whole: whole["content"][0]["text"],
+        lambda event: event["delta"].get("text", "") if "delta" in event else "",
+    ),
+}
+
+
 @given(st.text())
 def test_any_text_arrives_whole_plain_and_streamed(text: str) -> None:
-    for stream in (False, True):
-        view = parse(json.dumps({"messages": MESSAGES, "stream": stream}).encode())
-        body = assistant_reply(view, "m", text, "id", 0).body
-        if stream:
-            events = [json.loads(event[6:]) for event in body.split(b"\n\n")[:-2]]
-            assert "".join(event["choices"][0]["delta"].get("content", "") for event in events) == text
-        else:
-            assert json.loads(body)["choices"][0]["message"]["content"] == text
+    for api, (in_whole, in_event) in SAID.items():
+        view = RequestView(api, None, (), (), False, 0, None)
+        whole = assistant_reply(view, "m", text, "id", 0)
+        assert in_whole(json.loads(whole.body)) == text
+        streamed = assistant_reply(replace(view, stream=True), "m", text, "id", 0)
+        assert "".join(map(in_event, events_of(streamed.body))) == text
+        assert streamed.content_type.startswith("text/event-stream")
+        assert streamed.body.endswith(b"data: [DONE]\n\n") is (api in ("openai.chat", "openai.completions"))
+
+
+@pytest.mark.parametrize("api", get_args(Api))
+def test_an_identifier_is_its_records_with_what_the_api_puts_in_front(api: Api) -> None:
+    prefixes = {"openai.chat": "chatcmpl-", "openai.responses": "resp_", "openai.completions": "cmpl-"}
+    assert reply_id(api, "r1") == f"{({**prefixes, 'anthropic.messages': 'msg_'}).get(api, '')}r1"
+
+
+@pytest.mark.parametrize("api", get_args(Api))
+def test_every_api_has_an_error_of_its_own_dialect(api: Api) -> None:
+    reply = error_reply(api, 403, "code", "Words.", "/x")
+    assert (reply.status, reply.content_type) == (403, "application/json")
+    error = json.loads(reply.body)
+    if api.startswith("anthropic."):
+        assert error == {
+            "type": "error",
+            "error": {"type": "permission_error", "message": "/x: Words.", "code": "code"},
+        }
+    else:
+        assert error == {"error": {"message": "Words.", "type": "permission_error", "param": "/x", "code": "code"}}
