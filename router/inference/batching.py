@@ -18,6 +18,8 @@ from router.inference.executor import InferenceExecutor
 
 Floats = NDArray[np.float32]
 Window = NDArray[np.int32]
+Forward = Callable[[Sequence[Window]], Floats | Sequence[Floats]]
+"""Windows in, an array or a list of their rows out."""
 
 SHORT_TOKENS = 64
 BATCH = 8
@@ -30,16 +32,16 @@ class _Item:
 
 
 class WindowBatcher:
-    """`forward` takes up to `BATCH` windows and gives their rows (n, d). Belongs to one event loop."""
+    """`forward` takes up to `BATCH` windows and gives their rows. Belongs to one event loop."""
 
-    def __init__(self, executor: InferenceExecutor, forward: Callable[[Sequence[Window]], Floats]) -> None:
+    def __init__(self, executor: InferenceExecutor, forward: Forward) -> None:
         self._executor = executor
         self._forward = forward
         self._pending: list[_Item] = []
         self._running: set[asyncio.Task[None]] = set()
 
     async def embed(self, window: Window) -> Floats:
-        """The window's row (d,). Raises Overloaded, and what `forward` raises."""
+        """The window's row. Raises Overloaded, and what `forward` raises."""
         if len(window) > SHORT_TOKENS:
             rows = await self._executor.run(self._forward, [window])
             first: Floats = rows[0]

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from router.inference.text_model import WindowModel
+from router.inference.tagging import PlacedTokens
+from router.inference.text_model import Piece, Tokens, WindowModel
 from router.packs.manifest import TextClassifier
 
 
@@ -23,6 +24,17 @@ class ClassifierModel(WindowModel):
         """Open what `lay_out` gave; raises PackError."""
         super().__init__(tower, folder)
         self.tower: TextClassifier = tower
+
+    def join(self, pieces: Sequence[Piece]) -> PlacedTokens:
+        """As of any text, with each token's characters, which a token classifier's answer is about."""
+        tokens = super().join(pieces)
+        ranges = np.concatenate([piece.ranges for piece in pieces])
+        return PlacedTokens(tokens.ids, tokens.starts, tokens.ends, tokens.spans, ranges)
+
+    def body(self, row: NDArray[np.float32], tokens: Tokens, index: int) -> NDArray[np.float32]:
+        """The part (t, labels) of a window's row that is about the text's own tokens."""
+        start = len(self._prefix)
+        return row[start : start + tokens.ends[index] - tokens.starts[index]]
 
     def probabilities(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float64]:
         """(n, labels) float64, or (n, t, labels) of a token classifier, whose rows of padding mean nothing."""

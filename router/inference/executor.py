@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ class InferenceExecutor:
         self._waiting = 0
         self._running = 0
         self._closed = False
+        self._begun: dict[concurrent.futures.Future[Any], float] = {}
         self._slots = asyncio.Semaphore(threads)
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="inference")
 
@@ -41,6 +43,11 @@ class InferenceExecutor:
     def idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
         return self._running == 0 and self._waiting == 0
+
+    @property
+    def longest(self) -> float:
+        """Seconds for which the oldest of the running jobs has run; 0 when none runs."""
+        return time.monotonic() - min(self._begun.values()) if self._begun else 0.0
 
     async def run(self, fn: Callable[..., T], *args: object) -> T:
         """The result of `fn(*args)`, or what it raises. Raises Overloaded when the queue is full or closed.
@@ -55,6 +62,7 @@ class InferenceExecutor:
         except BaseException:
             self._free_slot()
             raise
+        self._begun[job] = time.monotonic()
         job.add_done_callback(partial(self._give_back, loop))
         return await asyncio.wrap_future(job)
 
@@ -82,7 +90,11 @@ class InferenceExecutor:
         self._running -= 1
         self._slots.release()
 
-    def _give_back(self, loop: asyncio.AbstractEventLoop, _: concurrent.futures.Future[T]) -> None:
+    def _finished(self, job: concurrent.futures.Future[Any]) -> None:
+        self._begun.pop(job, None)
+        self._free_slot()
+
+    def _give_back(self, loop: asyncio.AbstractEventLoop, job: concurrent.futures.Future[Any]) -> None:
         """Called in the job's thread. A loop that has ended needs no slot back."""
         if not loop.is_closed():
-            loop.call_soon_threadsafe(self._free_slot)
+            loop.call_soon_threadsafe(self._finished, job)

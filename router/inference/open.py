@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from router.inference.cache import EmbeddingCache
+from router.inference.classifier import Classifier
 from router.inference.classifier_model import ClassifierModel
 from router.inference.encoders import Encoders
 from router.inference.executor import InferenceExecutor
+from router.inference.fetching import ImageFetcher
 from router.inference.matryoshka import require_dimension
 from router.inference.sessions import share_arena
 from router.inference.text import TextEncoder
@@ -27,14 +30,16 @@ def open_encoders(
     cache: EmbeddingCache,
     image_limits: ImageLimits,
     *,
+    classifiers: Mapping[str, Pack] | None = None,
     weights: Path | None = None,
     dimension: int | None = None,
+    fetcher: ImageFetcher | None = None,
 ) -> Encoders:
     """Encoders of these packs, not yet held against their golden vectors: see `gate.py`.
 
-    Blocks for a fraction of a second, so call it before the loop serves. `weights` is the folder that weights are laid
-    into, None for the user's cache. `dimension` shortens both towers' embeddings, None leaves them as they are. Raises
-    PackError.
+    Blocks for a fraction of a second, so call it before the loop serves. `classifiers` are packs by the references that
+    ask for them. `weights` is the folder that weights are laid into, None for the user's cache. `dimension` shortens
+    both towers' embeddings, None leaves them as they are. `fetcher` brings images behind URLs. Raises PackError.
     """
     if dimension is not None:
         if text is not None:
@@ -44,10 +49,24 @@ def open_encoders(
     share_arena()
     return Encoders(
         text=TextEncoder(text, open_text_model(text, weights), executor, cache, dimension) if text else None,
-        vision=VisionEncoder(vision, open_vision_model(vision, image_limits, weights), executor, cache, dimension)
+        vision=VisionEncoder(
+            vision, open_vision_model(vision, image_limits, weights), executor, cache, dimension, fetcher
+        )
         if vision
         else None,
+        classifiers=_open_classifiers(classifiers or {}, executor, cache, weights),
     )
+
+
+def _open_classifiers(
+    packs: Mapping[str, Pack], executor: InferenceExecutor, cache: EmbeddingCache, weights: Path | None
+) -> dict[str, Classifier]:
+    """Each pack opened once, however often it is named; raises PackError."""
+    opened: dict[str, Classifier] = {}
+    for pack in packs.values():
+        if pack.digest not in opened:
+            opened[pack.digest] = Classifier(pack, open_classifier_model(pack, weights), executor, cache)
+    return {reference: opened[pack.digest] for reference, pack in packs.items()}
 
 
 def open_text_model(pack: Pack, weights: Path | None = None) -> TextModel:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from router.inference.cache import CacheKey, EmbeddingCache
 from router.inference.executor import InferenceExecutor
+from router.inference.fetching import ImageFetcher, present
 from router.inference.matryoshka import shorten
 from router.inference.vision_model import VisionModel
 from router.packs.store import Pack
-from router.request.errors import ImageError
 from router.request.view import ImagePart
 
 
@@ -27,13 +27,15 @@ class VisionEncoder:
         executor: InferenceExecutor,
         cache: EmbeddingCache,
         dimension: int | None = None,
+        fetcher: ImageFetcher | None = None,
     ) -> None:
-        """`dimension` is less than the tower's where its matryoshka lists it."""
+        """`dimension` is less than the tower's where its matryoshka lists it. Only a `fetcher` follows URLs."""
         self.source = pack
         self.model = model
         self.dimension = dimension or model.tower.dimension
         self._executor = executor
         self._cache = cache
+        self._fetcher = fetcher
 
     @property
     def pack(self) -> str:
@@ -58,12 +60,10 @@ class VisionEncoder:
     async def embed(self, image: ImagePart) -> NDArray[np.float32]:
         """The image's unit vector (d,) float32.
 
-        Raises ImageError for what is not there or cannot be decoded, Overloaded when more work waits than may wait.
+        Raises ImageError for what is not there or cannot be decoded, Overloaded when more work waits than may wait, be
+        it for a model or for a fetch.
         """
-        if image.status == "not_fetched":
-            raise ImageError("not fetched")
-        if image.status == "malformed":
-            raise ImageError(image.reason or "malformed")
+        image = await present(image, self._fetcher)
         key = CacheKey(self.pack, "image", image.digest)
         row = await self._cache.get(key, lambda: self._executor.run(self.model.encode, image.data))
         return shorten(row, self.dimension)

@@ -84,7 +84,7 @@ def _no_key(vectors: Vectors) -> None:
     [
         (_turn, ["embeddings"]),
         (_other_ids, ["tokens", "embeddings"]),
-        (_nan, ["embeddings"]),
+        (_nan, ["golden"]),
         (_short, ["golden"]),
         (_narrow, ["golden"]),
         (_nothing, ["golden"]),

@@ -1,0 +1,78 @@
+"""The classifier that signals ask: texts in, probabilities of labels out, each window judged once.
+
+It joins one classifier pack with the executor and the cache, and decides nothing: which label counts, and from which
+probability on, is a signal's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.inference.cache import EmbeddingCache
+from router.inference.classifier_model import ClassifierModel
+from router.inference.executor import InferenceExecutor
+from router.inference.tagging import PlacedTokens, TaggedSpan, merge_windows, scheme_of, spans_of
+from router.inference.windows import WindowReader
+from router.packs.store import Pack
+
+__all__ = ["Classifier", "TaggedSpan", "WindowProbabilities"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowProbabilities:
+    """A text window by window: half-open character ranges `spans`, and `probabilities` (w, labels) float64 in 0-1."""
+
+    spans: tuple[tuple[int, int], ...]
+    probabilities: NDArray[np.float64] = field(repr=False)
+
+
+class Classifier(WindowReader[ClassifierModel]):
+    """One classifier pack. Belongs to one event loop; methods raise Overloaded when more work waits than may wait.
+
+    `level` says which method is its own: `classify_windows` for `text`, `tag` for `token`.
+    """
+
+    def __init__(self, pack: Pack, model: ClassifierModel, executor: InferenceExecutor, cache: EmbeddingCache) -> None:
+        super().__init__(pack, model, self._forward, executor, cache)
+        self._scheme = scheme_of(model.tower.labels)
+
+    @property
+    def level(self) -> Literal["text", "token"]:
+        """What gets a label: a text, or each token of it."""
+        return self.model.tower.level
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What an answer can be: the pack's labels; of a token classifier without `O` and without chunk prefixes."""
+        return self.model.tower.labels if self.level == "text" else self._scheme.names
+
+    async def classify_windows(self, text: str) -> WindowProbabilities:
+        """Every window of the text; a sequence classifier's. Windows overlap and all together cover the text."""
+        tokens = await self.tokens(text)
+        return WindowProbabilities(tokens.spans, np.stack(await self.rows(tokens)).astype(np.float64))
+
+    async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
+        """Labelled stretches of the whole text in order, windows merged; a token classifier's."""
+        tokens = await self.tokens(text)
+        rows = await self.rows(tokens)
+        return await self._executor.run(self._spans, text, tokens, rows)
+
+    def _spans(self, text: str, tokens: PlacedTokens, rows: Sequence[NDArray[np.float32]]) -> tuple[TaggedSpan, ...]:
+        bodies = [self.model.body(row, tokens, index) for index, row in enumerate(rows)]
+        return spans_of(text, tokens.ranges, merge_windows(tokens, bodies), self._scheme)
+
+    def _forward(self, windows: Sequence[NDArray[np.int32]]) -> list[NDArray[np.float32]]:
+        """Each window's own probabilities, without the padding, and not as a part of a larger array that it would keep
+        in memory."""
+        rows = []
+        for window, found in zip(windows, self.model.probabilities(windows), strict=True):
+            own = found if self.level == "text" else found[: len(window)]
+            row = own.astype(np.float32)
+            row.flags.writeable = False
+            rows.append(row)
+        return rows
