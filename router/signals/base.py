@@ -6,7 +6,7 @@ not be judged makes the observation `failed`, which the policy reads as unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
@@ -34,13 +34,16 @@ class Cost(IntEnum):
     """A text encoder's forward pass for each window that is not cached."""
     VISION_MODEL = 2
     """An image decode and a vision encoder's forward pass for each image that is not cached."""
+    READING = 3
+    """Text recognition in each image that is not cached: hundreds of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What an observation rests on; never raw content.
 
-    `pointer` is the part's JSON pointer; `span` a half-open character range in its text; `label` the policy's own word
+    `pointer` is the part's JSON pointer, or `header:name` of a request header, or `signal:family/name` of what a
+    projection rests on; `span` a half-open character range in its text; `label` the policy's own word
     (a concept, a keyword, an anchor); `score` is in 0-1; `image` is the image's index among all images of the request.
     """
 
@@ -57,8 +60,9 @@ class Observation:
     """The answer to a signal's question.
 
     `matched` is None (unknown) exactly when `status` is not `observed`. `score` is in 0-1 and None where it is unknown
-    or where the family has none. `reason` says why an answer is missing. `pack` is the digest of the pack that was
-    asked. `duration` is in seconds.
+    or where the family has none. `value` is what the family counted or measured, in its own unit, None where it counts
+    nothing. `reason` says why an answer is missing. `pack` is the digest of the pack that was asked. `duration` is in
+    seconds.
     """
 
     status: Status
@@ -69,6 +73,7 @@ class Observation:
     reason: str = ""
     pack: str = ""
     duration: float = 0.0
+    value: float | None = None
 
     def __post_init__(self) -> None:
         if (self.matched is None) != (self.status != "observed"):
@@ -76,9 +81,7 @@ class Observation:
 
     def took(self, seconds: float) -> Observation:
         """The same answer with its duration."""
-        return Observation(
-            self.status, self.matched, self.score, self.label, self.evidence, self.reason, self.pack, seconds
-        )
+        return replace(self, duration=seconds)
 
 
 def observed(matched: bool, score: float | None = None, **rest: object) -> Observation:

@@ -7,31 +7,32 @@
         threshold: 0.5
 
 Costs a decode and a vision encoder's pass for each image that is not cached. Every image of every turn is judged, those
-in tool results too, and the best one decides. It sees what kind of thing an image shows; it does not read text, count
-or measure. What an http(s) URL points to is not fetched, so that such an image can't be judged.
+in tool results too, and the best one decides; its best concept is the label. Evidence says which image did which. It
+sees what kind of thing an image shows; it does not read text, count or measure. What an http(s) URL points to is only
+fetched from hosts that `remote_images` lists; any other such image can't be judged.
+
+`scoring` is how an image's cosines become a score. `sigmoid`: the probability that it goes with the best concept,
+absolute, by the scale and bias that the encoder was trained with. `softmax`: the concepts' share among concepts and
+`against` together, relative. `auto`: the lesser of both, where there is something to tell apart.
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from router.inference.executor import Overloaded
 from router.inference.text import TextEncoder
 from router.inference.vision import VisionEncoder
-from router.request.errors import ImageError
-from router.request.view import ImagePart, RequestView
-from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
+from router.request.view import RequestView
+from router.signals.anchors import NOT_A_NUMBER, logistic, softmax, unit_interval
+from router.signals.base import Cost, Evidence, Observation, SignalName
+from router.signals.pictures import Picture, all_images, check_one_space, look_at, settle
+from router.signals.resources import SignalSetupError
 from router.signals.settings import Phrase, Phrases, SignalSettings, Threshold
-
-IMAGES_AT_ONCE: Final = 2
-"""Images of one request that one signal has in work; more would fill the encoders' queue and help nobody."""
-
-_SHED: Final = "overloaded"
 
 
 class ImageSettings(SignalSettings):
@@ -42,25 +43,57 @@ class ImageSettings(SignalSettings):
         (),
         description="Captions of what it is easily confused with. An image must look more like a concept than these.",
     )
+    scoring: Literal["auto", "softmax", "sigmoid"] = Field(
+        "auto",
+        description="sigmoid: the probability that an image goes with the best concept. softmax: the concepts' share "
+        "among concepts and against. auto: the lesser of both.",
+    )
     threshold: Threshold = Field(0.5, description="Score of an image from which on it matches.")
+
+    @model_validator(mode="after")
+    def _has_rivals(self) -> ImageSettings:
+        if self.scoring == "softmax" and not self.against:
+            raise ValueError("scoring: softmax needs against; without it every image's share is 1")
+        if self.scoring == "sigmoid" and self.against:
+            raise ValueError("scoring: sigmoid does not look at against")
+        return self
+
+    @property
+    def possible_labels(self) -> tuple[str, ...]:
+        """See `SignalSettings`."""
+        return self.concepts
+
+    @property
+    def implied(self) -> Mapping[str, tuple[int | None, int | None]]:
+        """See `SignalSettings`."""
+        return {"images": (1, None)}
+
+    @property
+    def matching(self) -> tuple[float, None]:
+        """See `SignalSettings`."""
+        return self.threshold, None
 
 
 class ImageSignal:
-    """How sure the vision encoder is that an image shows one of the concepts.
-
-    An image's score is the lesser of two: the sigmoid probability that it goes with the best concept, which is
-    absolute, and, where there are contrasts, the concepts' share in a softmax over concepts and contrasts, which is
-    relative.
-    """
+    """How sure the vision encoder is that an image shows one of the concepts."""
 
     cost = Cost.VISION_MODEL
 
     def __init__(self, name: SignalName, settings: ImageSettings, text: TextEncoder, vision: VisionEncoder) -> None:
+        """Raises SignalSetupError where the encoders have no common space, or no probability to give."""
+        check_one_space(name, text, vision)
         self.name = name
         self._settings = settings
         self._text = text
         self._vision = vision
         self._prompts: NDArray[np.float32] = np.zeros((0, text.dimension), np.float32)
+        # Only a tower trained with a sigmoid has a bias, and it is far below 0: most pairs don't belong together.
+        self._absolute = vision.logit_bias < 0 and settings.scoring != "softmax"
+        if not self._absolute and not settings.against:
+            raise SignalSetupError(
+                f"{name}: the vision pack has no bias, so that a cosine by itself is no probability; "
+                "leave `scoring` out and name under `against` what the concepts are to be told apart from"
+            )
 
     async def prepare(self) -> None:
         """Embed the captions."""
@@ -68,58 +101,31 @@ class ImageSignal:
 
     async def observe(self, view: RequestView) -> Observation:
         """Matched if any image matches; unknown if none does and one can't be judged; not matched without images."""
-        pack = self._vision.pack
-        room = asyncio.Semaphore(IMAGES_AT_ONCE)
-        tasks = [asyncio.create_task(self._judge(i, image, room)) for i, image in enumerate(view.images)]
-        try:
-            results = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-        scored = [(result.score, result) for result in results if result.score is not None]
-        best = max(scored, key=lambda pair: pair[0], default=None)
-        # Matching images first, each group in the order of the request.
-        evidence = tuple(sorted(results, key=lambda result: (result.score or 0.0) < self._settings.threshold))
-        if best is not None and best[0] >= self._settings.threshold:
-            return observed(True, best[0], label=best[1].label, evidence=evidence, pack=pack)
-        missing = {result.detail for result in results if result.score is None}
-        if not missing:
-            score, label = (best[0], best[1].label) if best else (0.0, "")
-            return observed(False, score, label=label, evidence=evidence, pack=pack)
-        if missing == {_SHED}:
-            return shed(pack, evidence)
-        return failed(next(r.detail for r in results if r.score is None and r.detail != _SHED), evidence, pack)
+        pictures = await look_at(self._vision, all_images(view))
+        results = [self._judge(picture) for picture in pictures]
+        return settle(results, lambda score: score >= self._settings.threshold, self._vision.pack)
 
-    async def _judge(self, index: int, image: ImagePart, room: asyncio.Semaphore) -> Evidence:
+    def _judge(self, picture: Picture) -> Evidence:
         """Evidence with a score, or without one and with the reason as its detail."""
-        async with room:
-            try:
-                embedding = await self._vision.embed(image)
-            except ImageError as error:
-                return Evidence(image.pointer, image=index, detail=error.reason)
-            except Overloaded:
-                return Evidence(image.pointer, image=index, detail=_SHED)
-        return self._score(index, image.pointer, embedding)
-
-    def _score(self, index: int, pointer: str, embedding: NDArray[np.float32]) -> Evidence:
-        """`embedding` is (d,), L2-normalised like the captions'."""
+        if picture.embedding is None:
+            return picture.unjudged()
         count = len(self._settings.concepts)
-        logits = self._vision.logit_scale * (self._prompts @ embedding).astype(np.float64)
-        concept = int(logits[:count].argmax())
-        score = 1.0 / (1.0 + np.exp(-(logits[concept] + self._vision.logit_bias)))
+        logits = self._vision.logit_scale * (self._prompts @ picture.embedding).astype(np.float64)
         if not np.isfinite(logits).all():
-            return Evidence(pointer, image=index, detail="no number")
-        detail = ""
+            return Evidence(picture.pointer, image=picture.index, detail=NOT_A_NUMBER)
+        concept = int(logits[:count].argmax())
+        score, detail = 1.0, ""
+        if self._absolute:
+            score = logistic(float(logits[concept]) + self._vision.logit_bias)
         if self._settings.against:
-            shares = np.exp(logits - logits.max())
-            score = min(score, shares[:count].sum() / shares.sum())
+            score = min(score, float(softmax(logits)[:count].sum()))
             contrast = count + int(logits[count:].argmax())
             if logits[contrast] > logits[concept]:
                 detail = f"nearer to: {self._settings.against[contrast - count]}"
         return Evidence(
-            pointer,
+            picture.pointer,
             label=self._settings.concepts[concept],
-            score=float(np.clip(score, 0.0, 1.0)),
-            image=index,
+            score=unit_interval(score),
+            image=picture.index,
             detail=detail,
         )

@@ -2,83 +2,56 @@
 
     jailbreak:
       attack: {threshold: 0.7}
+      attack_in_pictures: {threshold: 0.7, read_images: true}
+      sure_attack: {method: all, pack: ./packs/injection, attack_labels: [INJECTION], threshold: 0.6}
 
-Every text of every turn and role is read whole, tool calls and tool results included, in short segments, and the best
-one decides: a long harmless text around an attack neither hides nor thins it. What stands around the border of two
-segments is looked at once more where there is a hint of an attack. A segment is compared with anchors of attacks and of
-what merely resembles them (`jailbreak_anchors.py`), and searched for turns of phrase (`jailbreak_patterns.py`), in
-whatever way its letters are set (`jailbreak_views.py`). Costs a text encoder's pass for each segment of about 65 words
-that is not cached.
+Every text of every turn and role is read whole, tool calls and tool results included, and the best place decides: a
+long harmless text around an attack neither hides nor thins it. `method` says who judges:
+
+- `contrastive`, the default: short segments are compared with anchors of attacks and of what merely resembles them
+  (`jailbreak_anchors.py`), and searched for turns of phrase (`jailbreak_patterns.py`), in whatever way their letters
+  are set (`jailbreak_views.py`). What stands around the border of two segments is looked at once more where there is a
+  hint of an attack. Costs a text encoder's pass for each segment of about 65 words that is not cached.
+- `classifier`: a sequence-classifier pack, asked for its `attack_labels`, window by window. Costs its model's pass for
+  each window that is not cached.
+- `any`: both, and the surer one decides; catches more, with the false alarms of either.
+- `all`: both have to find the same text, and the less sure one decides; fewer false alarms.
+
+With `read_images` what is written inside every image is judged as a user's words are, whoever sent the image; evidence
+names the image and the box. An image that can't be read makes the answer unknown, unless something else matches. Costs
+text recognition of each image that is not cached, from a tenth of a second for a line to several seconds for a page,
+and needs the extra `ocr`.
 
 What it can't see: requests that are harmful but no attack on the instructions; instructions planted in a document that
-are phrased like any other; paraphrases by a patient attacker; text that is encoded, or inside an image. Outside English
-it knows turns of phrase of some languages only. Documents about attacks that quote them raise a false alarm, every
-eighth in a measured set (`tests/signals/test_jailbreak_figures.py`). An operator's own system prompt and tools are read
-too, because whoever holds an API key may write them, but they must look more like an attack than a user's words to
-match (`OPERATOR_DISCOUNT`); a policy for clients that it trusts can leave `system` and `developer` out of `roles`.
+are phrased like any other; paraphrases by a patient attacker; text that is encoded, or, without `read_images`, inside
+an image. Outside English it knows turns of phrase of some languages only. Documents about attacks that quote them raise
+a false alarm, every eighth in a measured set (`tests/signals/test_jailbreak_figures.py`). An operator's own system
+prompt and tools are read too, because whoever holds an API key may write them, but they must look more like an attack
+than a user's words to match (`OPERATOR_DISCOUNT`); a policy for clients that it trusts can leave `system` and
+`developer` out of `roles`. A text encoder is needed whatever the method.
 """
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import math
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-import numpy as np
-import re2
-from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from router.inference.executor import Overloaded
+from router.inference.reading import ImageReader
 from router.inference.text import TextEncoder
-from router.request.view import RequestView, Role, TextSpan
-from router.signals.base import Cost, Evidence, Observation, SignalName, observed, shed
-from router.signals.jailbreak_anchors import ATTACKS, CONTRASTS
-from router.signals.jailbreak_patterns import PATTERNS
-from router.signals.jailbreak_views import RIGHT_TO_LEFT_OVERRIDE, other_readings
-from router.signals.settings import SignalSettings, Threshold
-from router.signals.texts import Segment, seam, segments, stretches, visible
-
-SEGMENT_BYTES: Final = 400
-
-SEGMENTS_AT_ONCE: Final = 8
-"""Patterns are matched on the event loop, about an eighth of a millisecond a segment."""
-
-LOOK_AGAIN: Final = 0.5
-"""Score of a segment from which on the borders to its neighbours are looked at by themselves, as about one in a hundred
-of harmless documents is. Of 240 public attacks put near a border this finds 55 %, overlapping segments found 49 %, in
-one and a half times as many passes. 0.2 finds 60 %, but raises false alarms in long documents."""
+from router.request.view import RequestView, Role
+from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
+from router.signals.classifier import LabelJudge
+from router.signals.jailbreak_scoring import SegmentScorer
+from router.signals.places import OVERLOADED, ImageText, read_images
+from router.signals.settings import Phrase, SignalSettings, Threshold
 
 MAX_EVIDENCE: Final = 8
 """Segments that are cited, those with the highest scores first."""
-
-NEAREST: Final = 3
-"""A segment's likeness to a list of anchors is the mean cosine of this many that are nearest."""
-
-# A segment's score is sigmoid(LIKENESS * (attacks - CONTRAST * contrasts) + the weights of the groups found + BIAS).
-# Fitted by logistic regression on each text's best segment, then rounded; the weights of groups that the fitted sets
-# hardly contain are set by hand. Attacks: in-the-wild jailbreak prompts and GPTFuzzer's templates. Harmless:
-# self-instruct instructions, GPTeacher, CLINC150, Banking77, maths and code questions. BIAS is set for about
-# 0.5 % false alarms on those at a score of 0.7.
-LIKENESS: Final = 31.0
-CONTRAST: Final = 0.75
-WEIGHTS: Final[Mapping[str, float]] = {
-    "override": 4.5,
-    "override_translated": 9.0,
-    "extraction": 2.5,
-    "persona": 3.5,
-    "mode": 2.0,
-    "no_refusal": 3.0,
-    "no_caveats": 0.75,
-    "no_limits": 4.0,
-    "delimiter": 1.5,
-    "planted": 3.0,
-    "staging": 4.0,
-}
-BIAS: Final = -3.9
 
 OPERATORS: Final[frozenset[Role]] = frozenset({"system", "developer"})
 OPERATOR_DISCOUNT: Final = 4.0
@@ -90,120 +63,160 @@ class JailbreakSettings(SignalSettings):
     """Settings of a `jailbreak` signal."""
 
     threshold: Threshold = Field(0.7, description="Score from which on it matches.")
+    method: Literal["contrastive", "classifier", "any", "all"] = Field(
+        default="contrastive",
+        description="contrastive: by anchors and turns of phrase; classifier: by a pack; any: either is enough; all: "
+        "both have to find the same text.",
+    )
+    pack: Phrase | None = Field(
+        default=None, description="Sequence-classifier pack, by path or by name; for every method but contrastive."
+    )
+    attack_labels: tuple[Phrase, ...] = Field(default=(), description="Labels of the pack that mean an attack.")
+    read_images: bool = Field(default=False, description="Read the text inside images, too, as a user's words.")
     roles: tuple[Role, ...] = Field(
         ("system", "developer", "user", "assistant", "tool"),
         min_length=1,
         description="Roles whose texts are read; all of them by default.",
     )
 
+    @model_validator(mode="after")
+    def _holds_together(self) -> JailbreakSettings:
+        if self.method == "contrastive" and (self.pack is not None or self.attack_labels):
+            raise ValueError("pack and attack_labels are for the methods classifier, any and all")
+        if self.method != "contrastive" and (self.pack is None or not self.attack_labels):
+            raise ValueError(f"method {self.method} needs pack and attack_labels")
+        return self
+
+    @property
+    def matching(self) -> tuple[float, None]:
+        """See `SignalSettings`."""
+        return self.threshold, None
+
+    @property
+    def classifier_packs(self) -> tuple[str, ...]:
+        """The one that judges, where one does."""
+        return () if self.pack is None else (self.pack,)
+
+    @property
+    def reads_images(self) -> bool:
+        """As the policy says."""
+        return self.read_images
+
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A segment, the groups of patterns found in it, and which reading of it was meant; "" is the plain one."""
+class _Place:
+    """A text with where it stands; `image` is there for what is written in one."""
 
-    segment: Segment
-    score: float
-    groups: tuple[str, ...]
-    reading: str
+    pointer: str
+    role: Role
+    text: str = field(repr=False)
+    image: ImageText | None = None
 
-    def evidence(self, pointer: str, role: Role) -> Evidence:
-        label = ", ".join(self.groups) or "likeness"
-        score = _discounted(self.score) if role in OPERATORS else self.score
-        return Evidence(pointer, label=label, score=score, span=self.segment.span, detail=self.reading)
+    def evidence(self, label: str, score: float, span: tuple[int, int] | None, detail: str = "") -> Evidence:
+        score = _discounted(score) if self.role in OPERATORS else score
+        if self.image is None:
+            return Evidence(self.pointer, label=label, score=score, span=span, detail=detail)
+        box = self.image.place(*span) if span is not None else ""
+        detail = ", ".join(filter(None, (box, detail)))
+        return Evidence(self.pointer, label=label, score=score, image=self.image.index, detail=detail)
 
 
 class JailbreakSignal:
-    """How much the most suspicious segment of any text sounds like an attack."""
+    """How much the most suspicious place of any text sounds like an attack."""
 
-    cost = Cost.TEXT_MODEL
-
-    def __init__(self, name: SignalName, settings: JailbreakSettings, encoder: TextEncoder) -> None:
+    def __init__(
+        self,
+        name: SignalName,
+        settings: JailbreakSettings,
+        encoder: TextEncoder,
+        judge: LabelJudge | None = None,
+        reader: ImageReader | None = None,
+    ) -> None:
+        """`judge` is there for every method but `contrastive`, `reader` where images are read."""
         self.name = name
         self._settings = settings
-        self._encoder = encoder
-        self._patterns = _compile(PATTERNS)
-        self._attacks: NDArray[np.float32] = np.zeros((0, encoder.dimension), np.float32)
-        self._contrasts = self._attacks
+        self._scorer = SegmentScorer(encoder) if settings.method != "classifier" else None
+        self._judge = judge if settings.method != "contrastive" else None
+        self._reader = reader if settings.read_images else None
+        self._pack = ", ".join(each.pack for each in (self._scorer, self._judge) if each is not None)
+
+    @property
+    def cost(self) -> Cost:
+        """A text model's, unless images are read."""
+        return Cost.TEXT_MODEL if self._reader is None else Cost.READING
 
     async def prepare(self) -> None:
         """Embed the anchors."""
-        self._attacks = await self._encoder.embed(ATTACKS)
-        self._contrasts = await self._encoder.embed(CONTRASTS)
+        if self._scorer is not None:
+            await self._scorer.prepare()
 
     async def observe(self, view: RequestView) -> Observation:
-        """The best segment's score; the segments that reach the threshold are the evidence, else the best one.
+        """The best place's score; places that reach the threshold are the evidence, else the best one.
 
         Once there is as much evidence as is cited, nothing more is read: the score may be higher still.
         """
+        roles = self._settings.roles
         found: list[Evidence] = []
-        for text in view.texts:
-            if text.role not in self._settings.roles:
-                continue
-            try:
-                async for more in self._judge(text):
-                    found = self._foremost([*found, *more])
-                    if len(found) == MAX_EVIDENCE:
-                        return self._answer(found)
-            except Overloaded:
-                return shed(self._encoder.pack)
-        return self._answer(found)
+        missing: list[Evidence] = []
+        try:
+            for span in view.texts:
+                if span.role in roles:
+                    found = await self._look(_Place(span.pointer, span.role, span.text), found)
+            if self._reader is not None and len(found) < MAX_EVIDENCE:
+                for image in await read_images(view, roles, self._reader):
+                    if image.missing:
+                        missing.append(Evidence(image.pointer, image=image.index, detail=image.missing))
+                        continue
+                    # Words that go on in the next line are one phrase all the same.
+                    text = image.text.replace("\n", " ")
+                    found = await self._look(_Place(image.pointer, "user", text, image), found)
+        except Overloaded:
+            return shed(self._pack)
+        return self._answer(found, missing)
 
-    def _answer(self, found: Sequence[Evidence]) -> Observation:
-        if not found:
-            return observed(False, 0.0, pack=self._encoder.pack)
-        best = found[0]
-        score = best.score or 0.0
-        matched = score >= self._settings.threshold
-        return observed(matched, score, label=best.label, evidence=tuple(found), pack=self._encoder.pack)
+    def _answer(self, found: Sequence[Evidence], missing: Sequence[Evidence]) -> Observation:
+        score, label = (found[0].score or 0.0, found[0].label) if found else (0.0, "")
+        matched = score >= self._settings.threshold and bool(found)
+        if matched or not missing:
+            return observed(matched, score, label=label, evidence=(*found, *missing), pack=self._pack)
+        reason = next((each.detail for each in missing if each.detail != OVERLOADED), None)
+        return shed(self._pack, tuple(missing)) if reason is None else failed(reason, tuple(missing), self._pack)
 
-    async def _judge(self, span: TextSpan) -> AsyncIterator[list[Evidence]]:
-        """Evidence of a few segments at a time: others want their turn, and a long text must not be there twice."""
-        text = span.text
-        mirrored = RIGHT_TO_LEFT_OVERRIDE in text
-        last: list[_Seen] = []
-        async for some in _batches(segments(stretches(text, visible), SEGMENT_BYTES)):
-            seen = await self._see(some, mirrored)
-            seams = list(self._doubtful_seams([*last, *seen], mirrored))
-            yield [each.evidence(span.pointer, span.role) for each in [*seen, *await self._see(seams, mirrored)]]
-            last = seen[-1:]
-            await asyncio.sleep(0)
+    async def _look(self, place: _Place, found: list[Evidence]) -> list[Evidence]:
+        """The foremost evidence, of this place too; less than the whole place is read once there is enough."""
+        if len(found) == MAX_EVIDENCE:
+            return found
+        if self._settings.method == "all":
+            return self._foremost([*found, *await self._agreed(place)])
+        if self._scorer is not None:
+            async for more in self._compared(place, self._scorer):
+                found = self._foremost([*found, *more])
+                if len(found) == MAX_EVIDENCE:
+                    return found
+        if self._judge is not None:
+            found = self._foremost([*found, *await self._classified(place, self._judge)])
+        return found
 
-    async def _see(self, some: Sequence[Segment], mirrored: bool) -> list[_Seen]:
-        """Each segment in its most suspicious reading."""
-        readings = [
-            (index, text, reading)
-            for index, segment in enumerate(some)
-            for text, reading in _readings(segment, mirrored)
-        ]
-        if not readings:
-            return []
-        texts = [text for _, text, _ in readings]
-        groups = [self._groups(text) for text in texts]
-        scores = self._scores(await self._encoder.embed(texts), groups)
-        best: dict[int, _Seen] = {}
-        for (index, _, reading), names, score in zip(readings, groups, scores, strict=True):
-            if index not in best or score > best[index].score:
-                best[index] = _Seen(some[index], float(score), tuple(names), reading)
-        return [best[index] for index in range(len(some))]
+    async def _agreed(self, place: _Place) -> list[Evidence]:
+        """Evidence of the less sure of the two."""
+        compared: list[Evidence] = []
+        if self._scorer is not None:
+            async for more in self._compared(place, self._scorer):
+                compared = self._foremost([*compared, *more])
+        classified = self._foremost(await self._classified(place, self._judge)) if self._judge is not None else []
+        return min(compared, classified, key=lambda some: (some[0].score or 0.0) if some else 0.0)
 
-    def _doubtful_seams(self, seen: Sequence[_Seen], mirrored: bool) -> Iterator[Segment]:
-        """Borders where an attack may have been cut in two: a neighbour is suspicious, or a turn of phrase stands over
-        the border."""
-        for left, right in itertools.pairwise(seen):
-            border = seam(left.segment, right.segment)
-            groups = {name for text, _ in _readings(border, mirrored) for name in self._groups(text)}
-            if max(left.score, right.score) >= LOOK_AGAIN or not groups <= {*left.groups, *right.groups}:
-                yield border
+    async def _compared(self, place: _Place, scorer: SegmentScorer) -> AsyncIterator[list[Evidence]]:
+        async for some in scorer.score(place.text):
+            yield [place.evidence(each.label, each.score, each.segment.span, each.reading) for each in some]
 
-    def _scores(self, embeddings: NDArray[np.float32], groups: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """Scores (n,) in 0-1 of segments with embeddings (n, d)."""
-        likeness = _nearest(embeddings, self._attacks) - CONTRAST * _nearest(embeddings, self._contrasts)
-        weights = np.array([sum(WEIGHTS[name] for name in names) for names in groups])
-        scores: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-(LIKENESS * likeness + weights + BIAS)))
-        return scores
-
-    def _groups(self, piece: str) -> list[str]:
-        return [name for name, patterns in self._patterns.items() if any(p.search(piece) for p in patterns)]
+    async def _classified(self, place: _Place, judge: LabelJudge) -> list[Evidence]:
+        evidence = []
+        for window in await judge.judge(place.text):
+            score = max(window.probabilities)
+            label = judge.labels[window.probabilities.index(score)]
+            evidence.append(place.evidence(label, min(score, 1.0), window.span))
+        return evidence
 
     def _foremost(self, found: Sequence[Evidence]) -> list[Evidence]:
         ranked = sorted(found, key=lambda evidence: -(evidence.score or 0.0))
@@ -211,34 +224,7 @@ class JailbreakSignal:
         return over[:MAX_EVIDENCE] or ranked[:1]
 
 
-def _readings(segment: Segment, mirrored: bool) -> list[tuple[str, str]]:
-    return [(segment.text, ""), *other_readings(segment.text, mirrored)]
-
-
-async def _batches(items: AsyncIterable[Segment]) -> AsyncIterator[list[Segment]]:
-    batch: list[Segment] = []
-    async for item in items:
-        batch.append(item)
-        if len(batch) == SEGMENTS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 def _discounted(score: float) -> float:
     """The score with OPERATOR_DISCOUNT off its log-odds."""
     odds = score / max(1.0 - score, 1e-12) * math.exp(-OPERATOR_DISCOUNT)
     return odds / (1.0 + odds)
-
-
-def _nearest(embeddings: NDArray[np.float32], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
-    cosines = np.sort(embeddings @ anchors.T, axis=1)
-    nearest: NDArray[np.float64] = cosines[:, -NEAREST:].mean(axis=1, dtype=np.float64)
-    return nearest
-
-
-def _compile(groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, ...]]:
-    options = re2.Options()
-    options.case_sensitive = False
-    return {name: tuple(re2.compile(pattern, options) for pattern in patterns) for name, patterns in groups.items()}

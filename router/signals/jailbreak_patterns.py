@@ -10,9 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 _RULES = (
-    r"(?:instructions?|prompts?|rules?|guidelines?|guidance|directions?|directives?|commands?|orders?|programming"
-    r"|training|restrictions?|limitations?|filters?|polic(?:y|ies)|safeguards?|constraints?|context|messages?)"
+    r"(?:instructions?|rules?|guidelines?|guidance|directions?|directives?|programming"
+    r"|training|restrictions?|limitations?|filters?|polic(?:y|ies)|safeguards?|constraints?)"
 )
+_WORDS = r"(?:messages?|context|commands?|orders?|prompts?)"
+# A word other than `my`: who takes back what they said themselves attacks nothing.
+_NOT_MY = r"(?:[^\Wm]\w*|m|m[^\Wy]\w*|my\w+)"
 _NONE = (
     r"(?:without|no|free (?:of|from)|regardless of|not (?:bound|limited|restricted|constrained) by|devoid of"
     r"|ignor(?:e|es|ing)|(?:does|do)(?: not|n't) (?:care about|have|follow|adhere to)|bypass(?:es|ing)?|despite|lacks?)"
@@ -27,6 +30,9 @@ PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         rf"\b(?:ignore|disregard|forget|override|bypass|discard|neglect|cancel|drop|skip|delete|erase)\b"
         rf"(?:[^\w\n]+\w+){{0,4}}?[^\w\n]+(?:previous|prior|above|earlier|preceding|former|initial|original|system|your|past|these"
         rf"|existing|everything)\b(?:[^\w\n]+\w+){{0,3}}?[^\w\n]+{_RULES}\b",
+        rf"\b(?:ignore|disregard|forget|override|bypass|discard|neglect|cancel|drop|skip|delete|erase)\b"
+        rf"(?:[^\w\n]+{_NOT_MY}){{0,4}}?[^\w\n]+(?:previous|prior|above|earlier|preceding|former|initial|original|system|your|past"
+        rf"|these|existing|everything)\b(?:[^\w\n]+\w+){{0,3}}?[^\w\n]+{_WORDS}\b",
         r"\b(?:ignore|disregard|forget)\b\W+(?:everything|all|anything)(?:\W+\w+){0,3}\W+"
         r"(?:above|before|previously|so far|told|said|learned)\b",
         r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,25}\b(?:rules|instructions|guidelines|prompt)\W+(?:that\W+)?"

@@ -1,8 +1,8 @@
 """Other readings of a segment whose letters were set so that a reader sees words and a program does not.
 
-A model reads letters that stand apart, letters of another alphabet that look alike, and lines that are written
-backwards for a right-to-left override. A segment that shows none of these traits has no other reading and costs only
-the look. What is invisible or a compatibility form is `texts.visible`'s business.
+A model reads letters that stand apart, words without blanks between them, letters of another alphabet that look alike,
+and lines that are written backwards for a right-to-left override. A segment that shows none of these traits has no
+other reading and costs only the look. What is invisible or a compatibility form is `texts.visible`'s business.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _IN_LATIN: Final = re.compile(rf"(?<!\w)[a-zA-Z{_ALIKE}]+(?!\w)")
 
 # Eight single letters from which on they are read together: lists, sums and abbreviations have fewer.
 # What stands between is never a letter, so that there is one way to match and no way to make it slow.
-_APART: Final = re.compile(r"(?<![^\W_])[^\W_](?:[\s._*|/\\,~+-]{1,4}[^\W_]){7,}(?![^\W_])")
+_APART: Final = re.compile(r"(?<![^\W_])[^\W_](?:[\s._*|/\\,~+-]{1,6}[^\W_]){7,}(?![^\W_])")
 _BETWEEN: Final = re.compile(r"[\W_]+")
 
 
@@ -79,6 +79,12 @@ _WORD_OF_ATTACKS: Final = re.compile(
     r"|never|refuse|answer|restrictions?|filters?|secret|password)",
     re.IGNORECASE,
 )
+
+# Words without blanks, as identifiers are written. They are read apart only where at least three are words that attacks
+# are made of, so that program code mostly costs no second look.
+_RUN: Final = re.compile(r"\w{16,}")
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
+_LEAST_WORDS: Final = 3
 
 
 def other_readings(segment: str, mirrored: bool) -> Iterator[tuple[str, str]]:
@@ -92,6 +98,9 @@ def other_readings(segment: str, mirrored: bool) -> Iterator[tuple[str, str]]:
     joined = _APART.sub(lambda run: _joined(run[0]), segment)
     if joined != segment:
         yield joined, "letters apart"
+    parted = _RUN.sub(lambda run: _parted(run[0]), segment)
+    if parted != segment:
+        yield parted, "words together"
     if segment.isascii() or not _OF_TWO_ALPHABETS.search(segment):
         return
     yield _IN_LATIN.sub(lambda word: word[0].translate(_LATIN), segment), "look-alike letters"
@@ -102,4 +111,16 @@ def _joined(run: str) -> str:
     gaps = _BETWEEN.findall(run)
     usual = Counter(gaps).most_common(1)[0][0]
     words = _BETWEEN.sub(lambda gap: "" if gap[0] == usual else " ", run)
-    return _GLUED.sub(lambda word: " ".join(filter(None, _WORD_OF_ATTACKS.split(word[0]))), words)
+    return _GLUED.sub(lambda word: _split(word[0]), words)
+
+
+def _parted(run: str) -> str:
+    """The run's words, where several are words of attacks; else the run itself."""
+    words = _GLUED.sub(lambda word: _split(word[0]), _HUMP.sub(" ", run))
+    known = {word.lower() for word in words.split() if _WORD_OF_ATTACKS.fullmatch(word)}
+    return words if len(known) >= _LEAST_WORDS else run
+
+
+def _split(word: str) -> str:
+    """Split around words of attacks, the only ones that are known here."""
+    return " ".join(filter(None, _WORD_OF_ATTACKS.split(word)))

@@ -3,245 +3,179 @@
     keyword:
       medical_words: {any: [radiograph, side effect], method: exact}
       order_number: {any: ['ORD-\\d{6}'], method: regex, over: all}
+      competitor: {any: [acme router], method: fuzzy, similarity: 0.8}
+      billing: {any: [refund my invoice, cancel the subscription, payment failed], method: bm25, at_least: 2}
 
-A text is searched as it was written and, where that finds nothing, as it is read: without invisible characters and with
-compatibility forms, such as full-width letters, replaced. Costs microseconds a kilobyte: RE2 runs in linear time,
-whatever a policy or a client writes. It sees words, not meaning: synonyms, other languages, misspellings and text
-inside images pass it by. A pattern's match of more than 4,096 characters may be missed in a long text.
+`exact` and `regex` search a text as it was written and as it is read: without invisible and control characters, and
+with compatibility forms, such as full-width letters, replaced. The words of an exact phrase may also be joined by one
+underscore or hyphen, or as camelCase joins them, unless case counts: `passport_number`, `passport-number` and
+`passportNumber` are `passport number`, but `passportnumber` is not. `fuzzy` allows for misspellings, see
+keyword_fuzzy.py; `bm25` for other words between and around, in any order, see keyword_bm25.py. The value is the number
+of distinct phrases found, each counted once, also where one is part of another. The score is in 0-1: for `exact` and
+`regex` the share of `at_least` that was found; for `fuzzy` and `bm25` the score of the phrase that decides, the
+`at_least`-th best, and 0 where fewer are near.
+
+`exact` and `regex` cost microseconds a kilobyte: RE2 runs in linear time, whatever a policy or a client writes. `fuzzy`
+and `bm25` cost from ten microseconds a kilobyte upwards; they stop after a second or so of work, and the answer is then
+unknown unless what was found is enough. With `read_images` it costs what reading text in an image costs. It sees words,
+not meaning: synonyms and other languages pass it by, inflected forms too but for `fuzzy`, and text inside images unless
+`read_images` is set. A pattern's match of more than 4,096 characters may be missed in a long text. Places are cited by
+character for `exact` and `regex`, by part for the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import unicodedata
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any, Final, Literal, NamedTuple
+from dataclasses import replace
+from typing import Final, Literal
 
-import re2
 from pydantic import Field, model_validator
 
-from router.request.view import RequestView
-from router.signals.base import Cost, Evidence, Observation, SignalName, observed
-from router.signals.settings import Phrases, SignalSettings
-from router.signals.texts import PIECE_CHARACTERS, Over, Stretch, composed, encodable, stretches, texts_over, visible
-
-MAX_EVIDENCE: Final = 8
-"""Occurrences that are cited; whether there is one is what matters, not how many."""
+from router.inference.reading import ImageReader
+from router.request.view import RequestView, TextSpan
+from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
+from router.signals.keyword_bm25 import Bm25Search
+from router.signals.keyword_fuzzy import FuzzySearch
+from router.signals.keyword_phrases import PhraseSearch
+from router.signals.keyword_tally import Search, Tally
+from router.signals.places import ALL_ROLES, OVERLOADED, ImageText, read_images
+from router.signals.settings import Phrases, SignalSettings, Threshold
+from router.signals.texts import Over, texts_over
 
 LONG_TEXT: Final = 65_536
 """Characters after which other requests get their turn before the next text is read."""
 
-LONGEST_MATCH: Final = 4_096
-"""Characters of a pattern's match that are found in any case; a longer one only in a text of one piece."""
-
-SPACES: Final = 64
-"""White space between two words that is kept; what is more is dropped, so that a phrase has a greatest length."""
-
-# Scripts that are written without spaces between words, or, like Hangul, with particles attached: a word's edge is not
-# to be seen there, so that a phrase in them matches anywhere.
-_UNSPACED: Final = (
-    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\x{30FC}\x{3005}"
-)
-_NO_WORD: Final = rf"(?:[^\p{{L}}\p{{M}}\p{{N}}_]|[{_UNSPACED}])"
-_LEFT_EDGE: Final = rf"(?:\A|{_NO_WORD})"
-_RIGHT_EDGE: Final = rf"(?:\z|{_NO_WORD})"
-_SPACE: Final = r"[\s\p{Z}]+"
-_LONG_SPACE: Final = re2.compile(rf"[\s\p{{Z}}]{{{SPACES + 1},}}")
+_TUNING: Final = {"similarity": ("fuzzy",), "threshold": ("bm25",), "case_sensitive": ("exact", "regex")}
 
 
 class KeywordSettings(SignalSettings):
     """Settings of a `keyword` signal."""
 
-    any: Phrases = Field(description="Words, phrases or patterns; one that occurs is enough.")
-    method: Literal["exact", "regex"] = Field(
+    any: Phrases = Field(description="Words, phrases or patterns; `at_least` says how many of them have to occur.")
+    method: Literal["exact", "regex", "fuzzy", "bm25"] = Field(
         "exact",
         description="exact: whole words and phrases, however many blanks stand between their words; in scripts written "
-        "without spaces, anywhere. regex: patterns in RE2 syntax, found anywhere.",
+        "without spaces, anywhere. regex: patterns in RE2 syntax, found anywhere. fuzzy: runs of whole words that "
+        "are like a phrase. bm25: passages that have much of a phrase's words, in any order.",
     )
-    case_sensitive: bool = Field(False, description="Whether upper and lower case differ.")
+    at_least: int = Field(1, ge=1, description="How many different phrases have to be found.")
+    case_sensitive: bool = Field(False, description="Whether upper and lower case differ; for exact and regex.")
+    similarity: float = Field(
+        0.85,
+        ge=0.5,
+        le=1,
+        description="For fuzzy: how alike a run of words and a phrase have to be: 1 - edits / length of the longer. "
+        "At 0.85, one wrong character in seven letters or more.",
+    )
+    threshold: Threshold = Field(
+        0.55,
+        description="For bm25: the score from which on a phrase is found. All its words, once each, score 0.67 in a "
+        "passage of 128 words and 0.87 in a message of ten; words that are half of its weight, 0.5 at most.",
+    )
     over: Over = Field(
         "user",
         description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
         "tool calls and tool results included.",
     )
 
+    read_images: bool = Field(False, description="Read the text inside images, too.")
+
+    @property
+    def reads_images(self) -> bool:
+        """See `SignalSettings`."""
+        return self.read_images
+
     @model_validator(mode="after")
-    def _patterns_compile(self) -> KeywordSettings:
-        patterns(self)
+    def _can_be_searched(self) -> KeywordSettings:
+        for key, methods in _TUNING.items():
+            if key in self.model_fields_set and self.method not in methods:
+                raise ValueError(f"{key} has no meaning for method {self.method}")
+        if self.at_least > len(distinct(self)):
+            raise ValueError(f"at_least is {self.at_least}, but there are only {len(distinct(self))} different phrases")
+        search_for(self.any, self)
         return self
 
 
-def patterns(settings: KeywordSettings) -> tuple[Any, ...]:
-    """Compiled RE2 patterns: one for all phrases, whose groups are the phrases without their edges, or one a pattern.
-
-    ValueError that names the index of a bad one, with RE2's reason.
-    """
-    if settings.method == "exact":
-        return (_compile(_whole_words(settings.any), settings, "any"),)
-    compiled = []
-    for index, pattern in enumerate(settings.any):
-        program = _compile(pattern, settings, f"any[{index}]")
-        if program.search("") is not None:
-            raise ValueError(f"any[{index}]: the pattern matches the empty text, and so every request")
-        compiled.append(program)
-    return tuple(compiled)
+def distinct(settings: KeywordSettings) -> tuple[str, ...]:
+    """The phrases without those that only say again, in other blanks or letters' case, what an earlier one says."""
+    kept: dict[str, str] = {}
+    for phrase in settings.any:
+        plain = phrase if settings.method == "regex" else " ".join(phrase.split())
+        kept.setdefault(plain if settings.case_sensitive or settings.method == "regex" else plain.lower(), phrase)
+    return tuple(kept.values())
 
 
-def _compile(pattern: str, settings: KeywordSettings, where: str) -> Any:
-    options = re2.Options()
-    options.case_sensitive = settings.case_sensitive
-    options.log_errors = False
-    options.max_mem = 64 << 20
-    try:
-        return re2.compile(unicodedata.normalize("NFC", encodable(pattern)), options)
-    except re2.error as error:
-        reason = error.args[0]
-        raise ValueError(f"{where}: {reason.decode() if isinstance(reason, bytes) else reason}") from None
-
-
-def _whole_words(phrases: tuple[str, ...]) -> str:
-    by_edges: dict[tuple[bool, bool], list[str]] = {}
-    for phrase in phrases:
-        by_edges.setdefault((_has_edge(phrase[0]), _has_edge(phrase[-1])), []).append(phrase)
-    groups = []
-    for (left, right), members in by_edges.items():
-        # Longest first: RE2 takes the first alternative that fits, and the longest is the better evidence.
-        words = "|".join(_words(phrase) for phrase in sorted(members, key=len, reverse=True))
-        groups.append(f"{_LEFT_EDGE if left else ''}({words}){_RIGHT_EDGE if right else ''}")
-    return "|".join(groups)
-
-
-def _words(phrase: str) -> str:
-    return _SPACE.join(re2.escape(word) for word in phrase.split())
-
-
-def _longest(phrase: str) -> int:
-    """Characters of the longest text that the phrase matches, with its edges."""
-    return len(unicodedata.normalize("NFC", encodable(phrase))) + SPACES * len(phrase.split()) + 2
-
-
-def _has_edge(char: str) -> bool:
-    """Whether a phrase that begins or ends with this character must do so at a word's edge."""
-    return re2.fullmatch(_NO_WORD, encodable(char)) is None
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-class _Window(NamedTuple):
-    """A stretch of text to search from `begin` to `end`; matches from `until` on are the next window's.
-
-    Its first character is the one at `place` of the whole, and places up to `exact_to` of the whole are the client's.
-    """
-
-    text: str
-    place: int
-    begin: int
-    end: int
-    until: int
-    exact_to: int
+def search_for(phrases: tuple[str, ...], settings: KeywordSettings) -> Search:
+    """The search that the settings ask for. ValueError, for the policy's author, where there can be none."""
+    if settings.method == "fuzzy":
+        return FuzzySearch(phrases, settings.similarity)
+    if settings.method == "bm25":
+        return Bm25Search(phrases, settings.threshold)
+    return PhraseSearch(phrases, settings.case_sensitive, regex=settings.method == "regex")
 
 
 class KeywordSignal:
-    """Whether one of the phrases occurs; has no score."""
+    """Whether enough of the phrases occur. The label is the first phrase that is cited."""
 
-    cost = Cost.HEURISTIC
-
-    def __init__(self, name: SignalName, settings: KeywordSettings) -> None:
+    def __init__(self, name: SignalName, settings: KeywordSettings, reader: ImageReader | None = None) -> None:
         self.name = name
+        self.cost = Cost.HEURISTIC if reader is None else Cost.READING
         self._settings = settings
-        self._exact = settings.method == "exact"
-        self._reach = max(map(_longest, settings.any)) if self._exact else LONGEST_MATCH
-        self._patterns = patterns(settings)
-        self._spaced = self._exact and any(len(phrase.split()) > 1 for phrase in settings.any)
-        self._by_folded = {_folded(unicodedata.normalize("NFC", phrase)): phrase for phrase in reversed(settings.any)}
+        self._reader = reader
+        self._search = search_for(distinct(settings), settings)
 
     async def prepare(self) -> None:
-        """Nothing to do: the patterns are compiled."""
+        """Nothing to do: the phrases are compiled."""
 
     async def observe(self, view: RequestView) -> Observation:
-        """Matched if any text has any of the phrases."""
-        evidence: list[Evidence] = []
+        """Matched if the texts together have enough of the phrases."""
+        tally = Tally()
         read = 0
         for text in texts_over(view, self._settings.over):
-            evidence += await self._occurrences(text.pointer, text.text, MAX_EVIDENCE - len(evidence))
-            if len(evidence) >= MAX_EVIDENCE:
+            await self._search.read(text, tally)
+            if self._search.done(tally):
                 break
             read += len(text.text)
             if read > LONG_TEXT:
                 read = 0
                 await asyncio.sleep(0)
-        return observed(bool(evidence), label=evidence[0].label if evidence else "", evidence=tuple(evidence))
+        missing = await self._read_images(view, tally)
+        matched = len(tally.found) >= self._settings.at_least
+        if missing and not matched:
+            reason = missing[0].detail
+            return shed(evidence=missing) if reason == OVERLOADED else failed(reason, missing)
+        if tally.cut_short and not matched:
+            return failed("too much text for this method", tuple(tally.evidence))
+        return observed(
+            matched,
+            self._score(tally),
+            label=tally.evidence[0].label if tally.evidence else "",
+            evidence=tuple(tally.evidence),
+            value=float(len(tally.found)),
+        )
 
-    async def _occurrences(self, pointer: str, text: str, limit: int) -> list[Evidence]:
-        """Occurrences in the text as it was written; where there are none, in the text as it is read."""
-        if self._surely_without(text):
-            return []
-        found = await self._search(pointer, stretches(text, composed), limit)
-        if found or text.isascii():
-            return found
-        return await self._search(pointer, stretches(text, visible), limit)
+    async def _read_images(self, view: RequestView, tally: Tally) -> tuple[Evidence, ...]:
+        """Search what is written in images, and tell which of them could not be read."""
+        if self._reader is None or self._search.done(tally):
+            return ()
+        missing = []
+        for image in await read_images(view, ALL_ROLES, self._reader):
+            if image.missing:
+                missing.append(Evidence(image.pointer, image=image.index, detail=image.missing))
+                continue
+            await self._search.read(TextSpan(image.pointer, "user", image.text), tally)
+            tally.evidence = [
+                _in_image(image, each) if each.pointer == image.pointer else each for each in tally.evidence
+            ]
+        return tuple(missing)
 
-    def _surely_without(self, text: str) -> bool:
-        """Whether one plain look settles it, as it does for most requests: short, in ASCII, with no occurrence."""
-        if len(text) > PIECE_CHARACTERS or not text.isascii():
-            return False
-        data = text.encode()
-        if self._spaced and _LONG_SPACE.search(data) is not None:
-            return False
-        return not any(pattern.search(data) for pattern in self._patterns)
+    def _score(self, tally: Tally) -> float:
+        if self._settings.method in ("exact", "regex"):
+            return min(len(tally.found) / self._settings.at_least, 1.0)
+        return tally.score(self._settings.at_least)
 
-    async def _search(self, pointer: str, pieces: AsyncIterable[Stretch], limit: int) -> list[Evidence]:
-        found: list[Evidence] = []
-        reached = [0] * len(self._patterns)
-        async for window in self._windows(pieces):
-            for index, pattern in enumerate(self._patterns):
-                place = max(reached[index] - window.place, window.begin)
-                while (
-                    place <= window.end
-                    and (hit := pattern.search(window.text, place, window.end)) is not None
-                    and hit.start() < window.until
-                ):
-                    group = next((g for g in range(1, pattern.groups + 1) if hit.start(g) >= 0), 0)
-                    start, end = hit.span(group if self._exact else 0)
-                    label = self._settings.any[index]
-                    if self._exact:
-                        label = self._by_folded.get(_folded(hit.group(group)), "")
-                    span = (window.place + start, window.place + end)
-                    found.append(Evidence(pointer, label=label, span=span if span[1] <= window.exact_to else None))
-                    if len(found) >= limit:
-                        return found
-                    # Not behind the whole match: its last character may be the left edge of the next one.
-                    place = end
-                    reached[index] = window.place + end if end > start else sys.maxsize
-                    if end == start:
-                        break
-                if len(window.text) >= PIECE_CHARACTERS:
-                    await asyncio.sleep(0)
-        return found
 
-    async def _windows(self, pieces: AsyncIterable[Stretch]) -> AsyncIterator[_Window]:
-        """One window a piece; it begins so far in the one before that every match stands whole in one of them."""
-        text = ""
-        place = read = exact_to = 0
-        async for piece in pieces:
-            if piece.exact and exact_to == read:
-                exact_to += len(piece.text)
-            read += len(piece.text)
-            text += piece.text
-            if self._exact and (run := _LONG_SPACE.search(text)) is not None:
-                exact_to = min(exact_to, place + run.start())
-                text = _LONG_SPACE.sub(lambda run: run[0][:SPACES], text)
-            # The first character of a later window and the last of all but the last one are there to be looked at:
-            # whether a word's edge is there, and that the text neither begins nor ends.
-            begin = 1 if place > 0 else 0
-            if piece.last:
-                yield _Window(text, place, begin, len(text), len(text) + 1, exact_to)
-                return
-            until = max(len(text) - 1 - self._reach, begin)
-            yield _Window(text, place, begin, len(text) - 1, until, exact_to)
-            done = max(until - 1, 0)
-            text = text[done:]
-            place += done
+def _in_image(image: ImageText, evidence: Evidence) -> Evidence:
+    """Evidence that names the image and where in it the words stand; characters of it are nobody's."""
+    box = image.place(*evidence.span) if evidence.span else ""
+    return replace(evidence, image=image.index, span=None, detail=box)

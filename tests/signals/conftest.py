@@ -13,7 +13,14 @@ from router.inference.text import TextEncoder
 from router.inference.text_model import TextModel
 from router.packs.store import Pack, open_pack
 
-collect_ignore = [] if "POINTSMAN_DATA" in os.environ else ["test_jailbreak_figures.py"]
+FIGURES = [
+    "test_agent_figures.py",
+    "test_jailbreak_figures.py",
+    "test_learned_figures.py",
+    "test_pii_figures.py",
+    "test_secret_figures.py",
+]
+collect_ignore = [] if "POINTSMAN_DATA" in os.environ else FIGURES
 
 
 @pytest.fixture(scope="session")

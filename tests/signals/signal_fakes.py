@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from router.inference.encoders import Encoders
 from router.inference.executor import Overloaded
 from router.request.errors import ImageError
 from router.request.view import ImagePart, Part, RequestView, Role, TextPart, ToolDefinition, ToolResultPart, Turn
 from router.signals.base import Observation, Signal, SignalName
 from router.signals.registry import FAMILIES
+from router.signals.resources import Resources
 
 DIMENSION = 8
 
@@ -127,11 +127,11 @@ class FakeVision:
             self.now -= 1
 
 
-def encoders(text: Any = None, vision: Any = None) -> Encoders:
-    return Encoders(text, vision)
+def encoders(text: Any = None, vision: Any = None, **rest: Any) -> Resources:
+    return Resources(text, vision, **rest)
 
 
-async def built(family: str, settings: Mapping[str, Any], given: Encoders | None = None) -> Signal:
+async def built(family: str, settings: Mapping[str, Any], given: Resources | None = None) -> Signal:
     row = FAMILIES[family]
     signal = row.build(SignalName(family, "it"), row.settings.model_validate(settings), given or encoders())
     await signal.prepare()
@@ -150,6 +150,6 @@ async def turns_given(work: Coroutine[Any, Any, Any]) -> int:
 
 
 async def ask(
-    family: str, settings: Mapping[str, Any], request: RequestView, given: Encoders | None = None
+    family: str, settings: Mapping[str, Any], request: RequestView, given: Resources | None = None
 ) -> Observation:
     return await (await built(family, settings, given)).observe(request)

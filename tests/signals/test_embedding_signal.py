@@ -9,7 +9,7 @@ from router.inference.text import TextEncoder
 from router.request.view import TextPart
 from router.signals.base import Cost, Evidence
 from router.signals.embedding import EmbeddingSettings
-from router.signals.registry import SignalSetupError
+from router.signals.resources import SignalSetupError
 
 TABLE = {
     "anchor x": unit(1),

@@ -12,8 +12,9 @@ from signal_fakes import DIMENSION, FakeText, FakeVision, ask, built, encoders, 
 from router.inference.executor import Overloaded
 from router.request.view import ImagePart, RequestView
 from router.signals.base import Cost, Observation
-from router.signals.image import IMAGES_AT_ONCE, ImageSettings
-from router.signals.registry import SignalSetupError
+from router.signals.image import ImageSettings
+from router.signals.pictures import IMAGES_AT_ONCE
+from router.signals.resources import SignalSetupError
 
 CAPTIONS = {"a passport": unit(1), "an identity card": unit(0.8, 0.6), "a car": unit(0, 0, 1)}
 IMAGES: dict[str, object] = {
@@ -158,6 +159,34 @@ async def test_missing_towers_are_named(given_encoders: object, missing: str) ->
         await built("image", SETTINGS, given_encoders)  # type: ignore[arg-type]
 
 
+async def test_sigmoid_scoring_is_absolute() -> None:
+    observation = await judge({"concepts": ["a passport"], "scoring": "sigmoid"}, "between")
+    assert observation.score == pytest.approx(sigmoid(10 / math.sqrt(2.44) - 5), rel=1e-5)
+
+
+async def test_softmax_scoring_is_relative_however_unlike_the_image_is() -> None:
+    observation = await judge({"concepts": ["a passport"], "against": ["a car"], "scoring": "softmax"}, "fog")
+    assert observation.score == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+async def test_without_a_bias_no_cosine_is_a_probability(bias: float) -> None:
+    vision = FakeVision(IMAGES)  # type: ignore[arg-type]
+    vision.logit_bias = bias
+    given = encoders(FakeText(CAPTIONS), vision)
+    for scoring in ("auto", "sigmoid"):
+        with pytest.raises(SignalSetupError, match="image/it: the vision pack has no bias"):
+            await built("image", {"concepts": ["a passport"], "scoring": scoring}, given)
+    relative = {"concepts": ["a passport"], "against": ["a car"]}
+    assert (await ask("image", relative, view(("user", image("fog"))), given)).score == pytest.approx(0.5)
+
+
+async def test_an_embedding_that_is_no_number_is_unknown() -> None:
+    vision = FakeVision({"odd": np.full(DIMENSION, np.nan, np.float32)})
+    observation = await ask("image", SETTINGS, view(("user", image("odd"))), encoders(FakeText(CAPTIONS), vision))
+    assert (observation.status, observation.reason) == ("failed", "no number")
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -166,6 +195,9 @@ async def test_missing_towers_are_named(given_encoders: object, missing: str) ->
         {"concepts": ["a", ""]},
         {"concepts": ["a"], "threshold": 2},
         {"concepts": ["a"], "agains": []},
+        {"concepts": ["a"], "scoring": "softmax"},
+        {"concepts": ["a"], "against": ["b"], "scoring": "sigmoid"},
+        {"concepts": ["a"], "scoring": "cosine"},
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:

@@ -7,8 +7,11 @@ from pydantic import ValidationError
 from signal_fakes import ask, in_tool_result, said, turns_given, view
 
 from router.request.view import TextPart, ToolCallPart
-from router.signals.base import Evidence, SignalName
-from router.signals.keyword import MAX_EVIDENCE, SPACES, KeywordSettings, KeywordSignal
+from router.signals.base import Evidence
+from router.signals.keyword import KeywordSettings
+from router.signals.keyword_phrases import PhraseSearch
+from router.signals.keyword_tally import MAX_EVIDENCE, Tally
+from router.signals.pieces import SPACES
 from router.signals.texts import composed, stretches
 
 
@@ -73,7 +76,7 @@ async def test_evidence_names_part_place_and_the_policys_word() -> None:
         Evidence("/messages/1/content/0", label="dosage", span=(20, 26)),
     )
     assert observation.label == "Radiograph"
-    assert observation.score is None
+    assert (observation.score, observation.value) == (1.0, 2)
 
 
 async def test_words_that_share_one_blank_are_both_found() -> None:
@@ -81,9 +84,12 @@ async def test_words_that_share_one_blank_are_both_found() -> None:
     assert [e.span for e in observation.evidence] == [(0, 3), (4, 7), (8, 11)]
 
 
-async def test_the_longer_of_two_phrases_is_the_evidence() -> None:
-    observation = await ask("keyword", {"any": ["identity", "identity card"]}, said("my identity card"))
-    assert [e.label for e in observation.evidence] == ["identity card"]
+async def test_a_phrase_within_another_or_over_its_end_is_found_too_behind_the_longer_one() -> None:
+    phrases = ["identity", "identity card", "card number", "number"]
+    observation = await ask("keyword", {"any": phrases}, said("my identity card number"))
+    assert [e.label for e in observation.evidence] == ["identity card", "identity", "card number", "number"]
+    assert observation.label == "identity card"
+    assert observation.value == 4
 
 
 async def test_case_counts_only_when_asked() -> None:
@@ -276,6 +282,7 @@ async def test_any_phrase_and_any_text_are_answered(phrases: list[str], text: st
     )
 )
 async def test_the_short_look_never_hides_what_the_long_one_finds(text: str) -> None:
-    signal = KeywordSignal(SignalName("keyword", "k"), KeywordSettings(any=("side effect", "x1"), over="all"))
-    long_way = await signal._search("/p", stretches(text, composed), 8)
-    assert not (signal._surely_without(text) and long_way)
+    search = PhraseSearch(("side effect", "x1"), case_sensitive=False, regex=False)
+    tally = Tally()
+    await search._search("/p", stretches(text, composed), tally, set())
+    assert not (search._surely_without(text) and tally.found)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,16 +8,51 @@ from pydantic import BaseModel
 from signal_fakes import FakeText, FakeVision, built, encoders
 
 from router.signals.base import Cost, SignalName, failed, observed
-from router.signals.registry import FAMILIES, SignalSetupError
+from router.signals.registry import FAMILIES
+from router.signals.resources import Resources, SignalSetupError
 
 LEAST: dict[str, dict[str, Any]] = {
     "keyword": {"any": ["a"]},
+    "structure": {"count": "questions"},
+    "language": {"any": ["de"]},
     "conversation": {"min_images": 1},
     "context": {"min_tokens": 1},
     "embedding": {"texts": ["a"]},
     "image": {"concepts": ["a"]},
     "jailbreak": {},
+    "api": {"stream": True},
+    "modality": {"any": ["image"]},
+    "header": {"name": "x-team", "any": ["a"]},
+    "metadata": {"header": "x-claims", "key": "a"},
+    "role": {"header": "x-roles", "any": ["a"]},
+    "tool_call": {"destructive": True},
+    "tool_result": {},
+    "memory_write": {"tools": ["a"]},
+    "agreement": {},
+    "complexity": {},
+    "knowledge_base": {"file": str(Path(__file__).parent / "exemplars.yaml")},
+    "preference": {"of": {"code": "source code", "chat": "small talk"}},
+    "reask": {},
+    "domain": {},
+    "fact_check": {},
+    "feedback": {},
+    "pii": {},
+    "secret": {},
+    "classifier": {"pack": "./toxicity", "any": ["toxic"]},
 }
+
+
+class FakeClassifier:
+    """A pack of two labels, as far as building a signal goes."""
+
+    level = "text"
+    labels = ("fine", "toxic")
+    pack = "classifier-pack"
+
+
+def given(text: object = None, vision: object = None) -> Resources:
+    """Encoders, and the classifier that the least settings name."""
+    return encoders(text, vision, classifiers={"./toxicity": FakeClassifier()})
 
 
 def test_the_table_names_every_family() -> None:
@@ -25,19 +61,19 @@ def test_the_table_names_every_family() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_each_family_is_built_from_its_least_settings(family: str) -> None:
-    signal = await built(family, LEAST[family], encoders(FakeText(), FakeVision({})))
+    signal = await built(family, LEAST[family], given(FakeText(), FakeVision({})))
     assert signal.name == SignalName(family, "it")
     assert signal.cost in Cost
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_needs_are_exactly_the_encoders_without_which_it_cannot_be_built(family: str) -> None:
-    for missing, given in (("text", encoders(None, FakeVision({}))), ("vision", encoders(FakeText()))):
+    for missing, resources in (("text", given(None, FakeVision({}))), ("vision", given(FakeText()))):
         if missing in FAMILIES[family].needs:
             with pytest.raises(SignalSetupError, match=f"{family}/it: .*{missing}"):
-                await built(family, LEAST[family], given)
+                await built(family, LEAST[family], resources)
         else:
-            await built(family, LEAST[family], given)
+            await built(family, LEAST[family], resources)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,0 +1,181 @@
+"""`pii`: personal data, anywhere in the request.
+
+    pii:
+      restricted: {types: [CREDIT_CARD, US_SSN, IBAN_CODE, TRAVEL_DOCUMENT], read_images: true}
+      address_list: {types: [EMAIL_ADDRESS], min_count: 20}
+      people: {types: [PERSON, LOCATION], model: packs/names, labels: {B-PER: PERSON}}
+      licences: {types: [US_DRIVER_LICENSE], engine: presidio}
+
+Types have Presidio's names. Cards (issuer, length, Luhn), IBANs (country's length, mod 97), US social security numbers
+(area, group, serial), travel documents (machine-readable zones with their check digits), e-mail and IP addresses and
+phone numbers are found by patterns; words nearby raise or lower a score. Every other type needs a token-classifier pack
+(`model`) or Presidio (`engine: presidio`, with `pip install 'pointsman[pii]'`). All of the request is read: every turn
+and role, tool calls, tool results, tool definitions, names of files and, with `read_images`, what is written in images.
+
+Patterns cost microseconds for a question and about half a millisecond a kilobyte of tables, in linear time; a
+classifier a pass for each window that is not cached; Presidio its own models in a thread of its own; images a reading
+each that is not cached. Scores are set by hand and not calibrated: 0.9 and more is as good as certain, 0.5 is where
+words nearby decided. It can't see what is spelled out in words, encoded, spread over several messages, or inside audio,
+PDF and other files that are not text; passport and licence numbers that stand alone; national numbers of other
+countries than the United States. Addresses of shared mail boxes and numbers out of manuals are found like anybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping
+from functools import partial
+from typing import Final, Literal
+
+from pydantic import Field, model_validator
+
+from router.inference.reading import ImageReader
+from router.request.view import RequestView, Role
+from router.signals.base import Cost, Observation, SignalName
+from router.signals.gathering import Gathering, Source, look_through
+from router.signals.pii_models import Tagger, entity, open_presidio
+from router.signals.pii_patterns import PATTERN_TYPES, PatternFinder
+from router.signals.places import ALL_ROLES
+from router.signals.resources import Resources, SignalSetupError
+from router.signals.scan import Found, scan
+from router.signals.settings import Phrase, SignalSettings, Threshold
+from router.signals.texts import encodable
+
+MAX_COUNT: Final = 1_000
+"""The most that `min_count` may ask for."""
+
+
+class PiiSettings(SignalSettings):
+    """Settings of a `pii` signal."""
+
+    types: tuple[Phrase, ...] = Field(
+        PATTERN_TYPES,
+        min_length=1,
+        description="Types that count, by Presidio's names, and TRAVEL_DOCUMENT. Patterns find "
+        + ", ".join(PATTERN_TYPES)
+        + "; others need `model` or `engine: presidio`.",
+    )
+    min_count: int = Field(1, ge=1, le=MAX_COUNT, description="Different values from which on it matches.")
+    threshold: Threshold = Field(0.5, description="Score from which on a value counts.")
+    roles: tuple[Role, ...] = Field(
+        ALL_ROLES, min_length=1, description="Roles whose parts are read; all of them by default."
+    )
+    read_images: bool = Field(False, description="Whether what is written inside images is read too.")
+    model: Phrase | None = Field(
+        None, description="A token-classifier pack, by name or path, for the types that no pattern finds."
+    )
+    labels: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="What the pack's labels mean, such as {B-PER: PERSON}. Usual ones (PER, LOC, ORG) are known.",
+    )
+    engine: Literal["patterns", "presidio"] = Field(
+        "patterns",
+        description="presidio: types that no pattern finds are asked of Presidio, which is an optional dependency.",
+    )
+    language: str = Field("en", pattern="^[a-z]{2}$", description="The language that Presidio is to expect.")
+    nlp_configuration: Phrase | None = Field(
+        None,
+        description="Presidio's NLP engine configuration, a YAML file; by default spaCy's large model of the language.",
+    )
+
+    @property
+    def classifier_packs(self) -> tuple[str, ...]:
+        """The token classifier."""
+        return () if self.model is None else (self.model,)
+
+    @property
+    def reads_images(self) -> bool:
+        """As the policy says."""
+        return self.read_images
+
+    @property
+    def tagged_types(self) -> tuple[str, ...]:
+        """Types that no pattern finds."""
+        return tuple(kind for kind in self.types if kind not in PATTERN_TYPES)
+
+    @model_validator(mode="after")
+    def _types_have_a_source(self) -> PiiSettings:
+        presidio = self.engine == "presidio"
+        if self.model is not None and presidio:
+            raise ValueError("`model` and `engine: presidio` are two sources for the same types; choose one")
+        if self.tagged_types and self.model is None and not presidio:
+            raise ValueError(
+                f"no pattern finds {', '.join(self.tagged_types)}; name a token-classifier pack under `model`, "
+                f"or `engine: presidio`"
+            )
+        if not self.tagged_types and presidio:
+            raise ValueError("patterns find all of these types; `engine: presidio` would not be asked")
+        if self.labels and self.model is None:
+            raise ValueError("`labels` are a pack's; name it under `model`")
+        if self.nlp_configuration is not None and not presidio:
+            raise ValueError("`nlp_configuration` is Presidio's; it needs `engine: presidio`")
+        return self
+
+
+class PiiSignal:
+    """How sure it is that the request has personal data of the types that count.
+
+    `tagger` is asked for `tagged_types`, with the words of `labels`.
+    """
+
+    def __init__(
+        self, name: SignalName, settings: PiiSettings, reader: ImageReader | None = None, tagger: Tagger | None = None
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._reader = reader
+        self._tagger = tagger
+        patterns = [kind for kind in settings.types if kind in PATTERN_TYPES]
+        self._sources: list[Source] = []
+        if patterns:
+            self._sources.append(partial(scan, find=PatternFinder(patterns).find))
+        if tagger is not None:
+            self._sources.append(partial(_tagged, tagger, frozenset(settings.tagged_types), settings.labels))
+
+    @property
+    def cost(self) -> Cost:
+        """Heuristic, unless a model or a reader has to be asked."""
+        if self._reader is not None:
+            return Cost.READING
+        return Cost.HEURISTIC if self._tagger is None else Cost.TEXT_MODEL
+
+    async def prepare(self) -> None:
+        """Nothing to do: patterns are compiled and models open."""
+
+    async def observe(self, view: RequestView) -> Observation:
+        """Matched if enough different values reach the threshold; unknown if not, and something could not be read.
+
+        Once there are enough of them, and as many as are cited, nothing more is read: the score may be higher still.
+        """
+        settings = self._settings
+        found = Gathering(settings.threshold, settings.min_count, self._tagger.pack if self._tagger else "")
+        return await look_through(view, settings.roles, self._sources, self._reader, found)
+
+
+def build_pii(name: SignalName, settings: PiiSettings, resources: Resources) -> PiiSignal:
+    """The signal with what its settings ask for. SignalSetupError where that is not at hand."""
+    reader = resources.reader_for(name, settings.read_images)
+    if settings.engine == "presidio":
+        file = None if settings.nlp_configuration is None else resources.base / settings.nlp_configuration
+        presidio = open_presidio(str(name), settings.tagged_types, settings.language, file)
+        return PiiSignal(name, settings, reader, presidio)
+    if settings.model is None or not settings.tagged_types:
+        return PiiSignal(name, settings, reader)
+    classifier = resources.classifiers.get(settings.model)
+    if classifier is None:
+        raise SignalSetupError(f"{name}: the pack {settings.model!r} is not at hand")
+    told = {entity(label, settings.labels) for label in classifier.labels}
+    if missing := [kind for kind in settings.tagged_types if kind not in told]:
+        raise SignalSetupError(
+            f"{name}: no label of the pack {settings.model!r} means {', '.join(missing)}; it has "
+            f"{', '.join(classifier.labels)}. Say under `labels` what they mean"
+        )
+    return PiiSignal(name, settings, reader, classifier)
+
+
+async def _tagged(tagger: Tagger, types: Collection[str], labels: Mapping[str, str], text: str) -> AsyncIterator[Found]:
+    """What the tagger calls one of the types; places are those of the text, whose length stays the same."""
+    for span in await tagger.tag(encodable(text)):
+        kind = entity(span.label, labels)
+        if kind in types:
+            key = hash((kind, text[span.start : span.end].casefold()))
+            yield Found((span.start, span.end), kind, span.score, key)

@@ -1,0 +1,171 @@
+"""Secrets without a shape of their own: what a password, key or token is set to; and what only stands for a secret.
+
+A value counts where a name like `db_password` or `api_key` stands before it, with a sign of assignment between, and
+where it looks as if nobody made it up: high entropy, letters and digits mixed. Names of variables, words, paths and
+references to a secret that is elsewhere are no secrets.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import re2
+
+_WORDS_FOR_PASSWORDS: Final = r"passw(?:or)?d|passwort|passphrase|passcode|pwd|contrase(?:n|\?)a|mot de passe"
+_KEY: Final = (
+    r"(?:api|access|auth|secret|private|client|encryption|encrypt|signing|sign|service|account|db|database|storage|master"
+    r"|app|application|shared|license|licence|admin|deploy|session|jwt|hmac)[_. -]?keys?"
+    r"|tokens?|secrets?|credentials?|api[_-]?hash|authorization|bearer|keys?"
+)
+_NAME: Final = rf"(?i:(?:{_WORDS_FOR_PASSWORDS})|({_KEY}))[A-Za-z0-9_-]{{0,24}}(?:\[\d{{0,4}}\])?"
+_SIGN: Final = r"(?:\s{0,8}(?::=|=>|={1,3}|:|<-)\s{0,8}| is | was |\s{0,2},\s{0,4}|\()(?:@|[A-Za-z_.]{1,24}\()?"
+_OPENING: Final = r"(?:(?i:bearer|basic|token) )?\\?([\"'`]?)(?:(?i:bearer|basic|token) )?"
+_VALUE: Final = r"([^\s\"'`\\,;<>(){}\[\]|]{1,256}(?:[(\[{<][^\s\"'`]{0,40})?)"
+_ASSIGNED: Final = rf"{_NAME}\\?[\"'`\]]{{0,3}}{_SIGN}{_OPENING}{_VALUE}"
+_CURL: Final = r"(?:-u|--user)[ =]{0,2}[\"']?(?:[^\s:\"']{0,128}[\"']?:[\"']?([^\s\"']{3,128})|([^\s:\"']{8,128}):)"
+_QUOTED: Final = r"[\"'`=]([A-Za-z0-9+/_-]{32,256}={0,2})(?:[\"'`\s]|$)"
+
+# Names that hold something public, or something about the secret.
+_PUBLIC: Final = re.compile(
+    r"(?i)public|csrf|xsrf|_type|type$|_?name$|_?id$|_?ids$|count|limit|length|len$|size|max|min_|num|hash|digest|checksum"
+    r"|sha\d|md5|url|uri$|path|file|dir$|field|label|placeholder|hint|prompt|usage|expir|ttl|audience|scope|issuer|version"
+    r"|format|policy|rule|pattern|regex|tokeniz|token_?at|combination|manager|provider|vault|store|ref$|arn$|index|ring"
+)
+
+# Fills the place of a secret.
+_FILLER: Final = re.compile(
+    r"(?i)x{4}|\*{3}|\.{3}|0{6}|1{6}|(?:^|[^a-z])(?:your|insert|replace|todo|fixme|redacted|removed|undefined)"
+)
+
+# Has a secret's form and says itself that it is none.
+_SPECIMEN: Final = re.compile(
+    r"(?i)example|placeholder|change.?me|not.?a?.?secret|foo.?bar|lorem|[_-]here|abcdef|abc123|qwerty|12345678|test.?test"
+    r"|deadbeef.?dead|(?:^|[^a-z])(?:dummy|sample|fake)|(?:my|some|the)[_-]?(?:secret|token|key|password|pass)(?:$|[^a-z])"
+)
+_WORDS_FOR_IT: Final = frozenset({
+    "pass", "passwd", "password", "passwords", "pwd", "secret", "token", "key", "apikey", "user", "username",
+    "login", "none", "null", "nil", "true", "false", "string", "str", "text", "int", "bool", "required", "optional",
+    "value", "bearer", "basic", "test", "admin", "root", "credentials", "credential", "auth", "empty", "hidden",
+    "unknown", "os", "self", "this", "env", "process", "config", "settings", "getenv", "input", "prompt",
+})  # fmt: skip
+_REFERENCE: Final = re.compile(
+    r"^[$%<{\[(&@#]|\$\{|\{\{|%\(|%s|<[^>]*>|\(\)|^(?:process|os|env|self|this|config|settings|secrets|vars?|data|var)\."
+    r"|://|^/|^\.\.?/|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\(?|::|->"
+)
+_UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_PIECES: Final = re.compile(r"[^A-Za-z0-9]+")
+_TURNS: Final = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+
+_MERELY_KEYS: Final = ("key", "keys")
+_MORE_THAN_KEYS: Final = re.compile(rf"(?i){_KEY.removesuffix('|keys?')}")
+
+_RANDOM_LENGTH: Final = 16
+_RANDOM_TURNS: Final = 3
+"""Changes between letters and digits in one piece of a value from which on nobody thought it up as a name."""
+
+_RANDOM_ENTROPY: Final = 3.0
+_KEY_ENTROPY: Final = 4.0
+_BARE_ENTROPY: Final = 4.3
+"""Bits a character: 40 random characters of 64 have about 4.8, hexadecimal digits at most 4, English about 4."""
+
+
+def entropy(text: str) -> float:
+    """Shannon's entropy of the characters, in bits a character."""
+    total = len(text)
+    return -sum(n / total * math.log2(n / total) for n in Counter(text).values())
+
+
+def is_filler(value: str) -> bool:
+    """Whether the value only shows where a secret goes."""
+    bare = value.strip("<>[]{}()*_-.:!?\"'")
+    return bare.lower() in _WORDS_FOR_IT or len(set(bare)) < 3 or _FILLER.search(value) is not None
+
+
+def is_specimen(value: str) -> bool:
+    """Whether the value shows what a secret looks like, and says so."""
+    return _SPECIMEN.search(value) is not None or _is_sequence(value)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a password or key without a shape is a filler, a specimen or a reference to one that is elsewhere."""
+    return is_filler(value) or is_specimen(value) or _REFERENCE.search(value) is not None
+
+
+def looks_random(value: str) -> bool:
+    """Whether it looks as if a machine made it."""
+    if len(value) < _RANDOM_LENGTH or entropy(value) < _RANDOM_ENTROPY:
+        return False
+    return max(len(_TURNS.findall(piece)) for piece in _PIECES.split(value)) >= _RANDOM_TURNS
+
+
+class AssignmentFinder:
+    """Finds values that are set to something secret by name; made once, because patterns are compiled."""
+
+    def __init__(self) -> None:
+        self._assigned = re2.compile(_ASSIGNED)
+        self._curl = re2.compile(_CURL)
+        self._quoted = re2.compile(_QUOTED)
+
+    def find(self, data: bytes) -> Iterator[tuple[int, int, str, float]]:
+        """Half-open ranges with label and score."""
+        for hit in self._assigned.finditer(data):
+            if score := _assigned_score(data, hit):
+                label = "Password" if hit.group(1) is None else "Keyword and Entropy"
+                yield *hit.span(3), label, score
+        for hit in self._curl.finditer(data):
+            # A key may stand in the user's place, with no password.
+            group = 1 if hit.group(1) else 2
+            password = hit.group(group).decode()
+            if b"curl" in data[max(hit.start() - 300, 0) : hit.start()] and not is_placeholder(password):
+                yield *hit.span(group), "Password", 0.8 if _is_mixed(password) else 0.5
+        for hit in self._quoted.finditer(data):
+            value = hit.group(1).decode()
+            if looks_random(value) and entropy(value) >= _BARE_ENTROPY and not is_placeholder(value):
+                yield *hit.span(1), "High Entropy", 0.4
+
+
+def _assigned_score(data: bytes, hit: Any) -> float:
+    value = hit.group(3).decode()
+    name = _name(data, hit.start(), hit.start(2))
+    quoted = bool(hit.group(2))
+    if is_placeholder(value) or _PUBLIC.search(name) is not None:
+        return 0.0
+    if _UUID.fullmatch(value):
+        return 0.4
+    if hit.group(1) is None:
+        if len(value) < 6 or not _is_mixed(value):
+            return 0.4 if quoted and len(value) >= 8 else 0.0
+        return 0.8 if quoted or looks_random(value) else 0.7
+    if not looks_random(value):
+        return 0.0
+    # All kinds of things have keys.
+    if name.lower().endswith(_MERELY_KEYS) and _MORE_THAN_KEYS.search(name) is None:
+        return 0.65 if quoted and entropy(value) >= _KEY_ENTROPY else 0.4
+    return 0.8
+
+
+def _name(data: bytes, start: int, end: int) -> str:
+    """The whole name that is assigned to, from what stands before the word that was found."""
+    begin = start
+    while begin > max(start - 40, 0) and (data[begin - 1 : begin].isalnum() or data[begin - 1 : begin] in b"_-."):
+        begin -= 1
+    return data[begin:end].decode().rstrip("\\\"'`:=>([, @")
+
+
+def _is_mixed(value: str) -> bool:
+    """Letters, and digits or signs among or behind them, as passwords have."""
+    letters = sum(char.isalpha() for char in value)
+    return 0 < letters < len(value) and (
+        any(map(str.isdigit, value)) or any(char in "!@#$%^&*+~" for char in value[:-1])
+    )
+
+
+def _is_sequence(value: str) -> bool:
+    """Whether most characters are the next one after their neighbour, or the same."""
+    steps = sum(ord(b) - ord(a) in (0, 1) for a, b in pairwise(value))
+    return len(value) > 5 and steps > 0.6 * (len(value) - 1)
