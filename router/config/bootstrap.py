@@ -31,10 +31,24 @@ RESPONSE_HEADERS = ("x-pointsman-decision", "x-pointsman-model", "x-pointsman-re
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A TCP address; `host` is a literal IP address."""
+    """A TCP address; `host` is a literal IP address, or, of a worker, a name."""
 
     host: str
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTls:
+    """How Envoy knows workers, and they know it; paths as Envoy sees them.
+
+    `ca_file` has the authorities of the workers' certificates, which must be for `name`, a host name or an IP address.
+    `cert_file` and `key_file` are Envoy's own, where workers ask for it.
+    """
+
+    ca_file: str
+    name: str
+    cert_file: str | None = None
+    key_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +63,12 @@ class UpstreamCluster:
 class BootstrapInputs:
     """What a bootstrap depends on; ValueError for what Envoy would not take.
 
-    `worker_sockets` are absolute paths, one for each worker. `body_bytes` is the largest request body.
+    `worker_sockets` are absolute paths, one for each worker; `worker_addresses`, in their place, are for workers that
+    listen on TCP, with `worker_tls` if that is to be used. `body_bytes` is the largest request body.
     `message_timeout` is in seconds and a little more than the time in which a worker decides. `response_headers` are
-    copied from the request that goes to the upstream onto the response. `ca_file` has the authorities that upstreams
+    copied from the request that goes to the upstream onto the response. With `read_responses` workers are shown copies
+    of what the upstreams answer. `forwarded_metadata` are namespaces of dynamic metadata that workers are shown,
+    `attributes` what they are told by Envoy's names. `ca_file` has the authorities that upstreams
     with https are checked against.
     """
 
@@ -64,13 +81,20 @@ class BootstrapInputs:
     message_timeout: float
     response_headers: tuple[str, ...] = RESPONSE_HEADERS
     gateway_api_inference: bool = False
+    read_responses: bool = False
+    forwarded_metadata: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
     admin: Address | None = None
     ca_file: str = "/etc/ssl/certs/ca-certificates.crt"
+    worker_addresses: tuple[Address, ...] = ()
+    worker_tls: WorkerTls | None = None
 
     def __post_init__(self) -> None:
         names = [cluster.name for cluster in self.clusters]
-        if not self.worker_sockets:
-            raise ValueError("at least one worker socket is needed")
+        if bool(self.worker_sockets) == bool(self.worker_addresses):
+            raise ValueError("at least one worker is needed, by its socket or by its address and not by both")
+        if self.worker_tls is not None and not self.worker_addresses:
+            raise ValueError("TLS goes with addresses of workers; their sockets are not on the network")
         if len({*OWN_CLUSTERS, *names}) != len(OWN_CLUSTERS) + len(names):
             raise ValueError(f"cluster names must differ from each other and from {', '.join(OWN_CLUSTERS)}")
         if self.on_failure == "open" and self.default_cluster not in names:
@@ -92,6 +116,7 @@ def render_bootstrap(inputs: BootstrapInputs) -> str:
     return environment.get_template(TEMPLATE).render(
         inputs=inputs,
         clusters=[_cluster(cluster) for cluster in inputs.clusters],
+        workers=_workers(inputs),
         buffer_bytes=inputs.body_bytes + REPLACEMENT_BYTES,
         message_timeout=f"{inputs.message_timeout:.3f}s",
         not_judged=_error("server_error", "not_judged", "The request could not be judged, so it was not sent on."),
@@ -118,6 +143,17 @@ def _cluster(cluster: UpstreamCluster) -> dict[str, Any]:
         "tls": url.scheme == "https",
         "discovery": "STATIC" if literal else "STRICT_DNS",
         "san_type": "IP_ADDRESS" if literal else "DNS",
+    }
+
+
+def _workers(inputs: BootstrapInputs) -> dict[str, Any]:
+    literal = all(_is_address(address.host) for address in inputs.worker_addresses)
+    tls = inputs.worker_tls
+    return {
+        "discovery": "STATIC" if literal else "STRICT_DNS",
+        # A handshake may be waited for behind other work.
+        "connect_timeout": "1s" if tls else "0.25s",
+        "san_type": "IP_ADDRESS" if tls and _is_address(tls.name) else "DNS",
     }
 
 

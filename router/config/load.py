@@ -7,27 +7,37 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
-from router.config.conditions import read_condition
-from router.config.problems import Location, PolicyError, Problem, did_you_mean
+from router.config.conditions import Askable, Known, read_condition
+from router.config.messages import translate
+from router.config.problems import Location, PolicyError, Problem, did_you_mean, dotted
+from router.config.projections import read_projections
 from router.config.schema import (
+    ApiRuleSettings,
     DecisionSettings,
     EncoderSettings,
+    EncodingSettings,
     LimitSettings,
     ParitySettings,
     PolicyFile,
+    RecordSettings,
+    RemoteImageSettings,
     RespondSettings,
+    ResponseSettings,
 )
+from router.config.selecting import Selectable, check_select, read_select
 from router.config.yaml_source import YamlSource, parse_yaml, read_yaml
-from router.policy.model import Clarify, Condition, Decision, Outcome, Policy, Refuse, Route, Upstream
+from router.policy.model import Clarify, Condition, Decision, Outcome, Policy, Profile, Refuse, Route
+from router.request.api_rules import ApiRule, ApiRules, read_rules
+from router.selection.upstream import Price, Upstream
 from router.signals.base import SignalName
 from router.signals.registry import FAMILIES
+from router.signals.settings import SignalSettings
 
 RESERVED_CLUSTERS = ("pointsman_again", "pointsman_workers")
 """Names that the bootstrap uses."""
@@ -41,7 +51,7 @@ class SignalSpec:
     """A signal that conditions may name, with its family's settings."""
 
     name: SignalName
-    settings: BaseModel
+    settings: SignalSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,13 @@ class LoadedPolicy:
     encoders: EncoderSettings
     limits: LimitSettings
     parity: ParitySettings
+    encodings: EncodingSettings
+    remote_images: RemoteImageSettings | None
+    responses: ResponseSettings
+    records: RecordSettings | None
+    source: YamlSource = field(repr=False)
+    places: Mapping[str, Location] = field(repr=False)
+    """Where each decision stands in the file, by name."""
 
     @property
     def base(self) -> Path:
@@ -75,13 +92,18 @@ def _load(source: YamlSource) -> LoadedPolicy:
     try:
         file = PolicyFile.model_validate(source.data)
     except ValidationError as error:
-        problems = [_translate(details, (), PolicyFile, source) for details in error.errors()]
+        problems = [translate(details, (), PolicyFile, source) for details in error.errors()]
         raise PolicyError(source.path, [*problems, *_problems_of_signals(source)]) from None
     checker = _Checker(source)
     specs = checker.signals(file.signals)
     upstreams = checker.upstreams(file)
-    decisions = checker.decisions(file, specs)
+    projections, known = read_projections(file.projections, checker.known(file, specs), checker.report)
+    decisions = checker.decisions(file.decisions, ("decisions",), known, file.strategy)
+    profiles = checker.profiles(file, known, decisions)
     checker.encoders(file, specs)
+    checker.headers(file, specs)
+    checker.selections(file)
+    apis = checker.apis(file.apis)
     if checker.problems:
         raise PolicyError(source.path, checker.problems)
     policy = Policy(
@@ -91,8 +113,30 @@ def _load(source: YamlSource) -> LoadedPolicy:
         upstreams=upstreams,
         default_model=file.default_model,
         decisions=decisions,
+        projections=projections,
+        profiles=profiles,
+        fallback=file.fallback,
+        apis=apis,
+        trusted_headers=file.all_trusted,
+        evaluation=file.evaluation,
+        observe_only=file.observe_only,
+        trusted_metadata=file.trusted_metadata,
+        trusted_attributes=file.trusted_attributes,
     )
-    return LoadedPolicy(source.path, policy, specs, file.encoders, file.limits, file.parity)
+    return LoadedPolicy(
+        source.path,
+        policy,
+        specs,
+        file.encoders,
+        file.limits,
+        file.parity,
+        file.encodings,
+        file.remote_images,
+        file.responses,
+        file.records,
+        source,
+        checker.places,
+    )
 
 
 def _problems_of_signals(source: YamlSource) -> list[Problem]:
@@ -111,6 +155,8 @@ class _Checker:
     def __init__(self, source: YamlSource) -> None:
         self.source = source
         self.problems: list[Problem] = []
+        self._models: dict[str, int] = {}
+        self.places: dict[str, Location] = {}
 
     def report(self, location: Location, message: str, at_key: bool = False) -> None:
         self.problems.append(self.source.problem(location, message, at_key=at_key))
@@ -134,7 +180,7 @@ class _Checker:
         ]
         return (*specs, *builtins)
 
-    def _settings(self, family: str, name: str, data: Any) -> BaseModel | None:
+    def _settings(self, family: str, name: str, data: Any) -> SignalSettings | None:
         location = ("signals", family, name)
         if not name or not all(c.isascii() and (c.isalnum() or c in "_-") for c in name):
             self.report(location, f"a signal's name is made of {SIGNAL_NAME_RULE}", True)
@@ -146,17 +192,17 @@ class _Checker:
         try:
             return model.model_validate({} if data is None else data)
         except ValidationError as error:
-            self.problems += [_translate(details, location, model, self.source) for details in error.errors()]
+            self.problems += [translate(details, location, model, self.source) for details in error.errors()]
             return None
 
     def upstreams(self, file: PolicyFile) -> tuple[Upstream, ...]:
-        models: dict[str, int] = {}
         endpoints: dict[str, str | None] = {}
         for index, row in enumerate(file.upstreams):
             here: Location = ("upstreams", index)
-            if row.model in models:
-                self.report((*here, "model"), f'model "{row.model}" stands at upstreams[{models[row.model]}] already')
-            models.setdefault(row.model, index)
+            if row.model in self._models:
+                first = self._models[row.model]
+                self.report((*here, "model"), f'model "{row.model}" stands at upstreams[{first}] already')
+            self._models.setdefault(row.model, index)
             if row.cluster in RESERVED_CLUSTERS:
                 self.report(
                     (*here, "cluster"), f'"{row.cluster}" is a cluster of Pointsman itself; choose another name'
@@ -164,37 +210,146 @@ class _Checker:
             if row.cluster in endpoints and endpoints[row.cluster] != row.endpoint:
                 self.report((*here, "endpoint"), f'cluster "{row.cluster}" has another endpoint above')
             endpoints.setdefault(row.cluster, row.endpoint)
-        self._model(file.default_model, ("default_model",), models)
-        for index, decision in enumerate(file.decisions):
-            for i, model in enumerate(decision.route.models if decision.route else ()):
-                self._model(model, ("decisions", index, "route", "models", i), models)
+        self._model(file.default_model, ("default_model",))
+        self._every_model(file.fallback, ("fallback",))
         return tuple(
-            Upstream(row.model, row.cluster, row.endpoint, row.rewrite_model or row.model, row.modalities)
+            Upstream(
+                model=row.model,
+                cluster=row.cluster,
+                endpoint=row.endpoint,
+                rewrite_model=row.rewrite_model or row.model,
+                modalities=row.modalities,
+                context_tokens=row.context_tokens,
+                capabilities=None if row.capabilities is None else frozenset(row.capabilities),
+                price=Price(row.price.input_per_million, row.price.output_per_million) if row.price else None,
+                quality=row.quality,
+                image_tokens=row.image_tokens,
+                card=row.card,
+                outputs=row.outputs,
+            )
             for row in file.upstreams
         )
 
-    def _model(self, model: str, location: Location, models: dict[str, int]) -> None:
-        if model not in models:
-            self.report(location, f'no upstream has the model "{model}"{did_you_mean(model, models)}')
+    def _every_model(self, models: Sequence[str], location: Location) -> None:
+        for index, model in enumerate(models):
+            self._model(model, (*location, index))
 
-    def decisions(self, file: PolicyFile, specs: Sequence[SignalSpec]) -> tuple[Decision, ...]:
-        known = {family: frozenset(s.name.name for s in specs if s.name.family == family) for family in FAMILIES}
+    def _model(self, model: str, location: Location) -> None:
+        if model not in self._models:
+            self.report(location, f'no upstream has the model "{model}"{did_you_mean(model, self._models)}')
+
+    def known(self, file: PolicyFile, specs: Sequence[SignalSpec]) -> Known:
+        """What conditions may ask of signals."""
+        known: dict[str, dict[str, Askable]] = {family: {} for family in FAMILIES}
+        for spec in specs:
+            row = FAMILIES[spec.name.family]
+            labels = spec.settings.possible_labels if row.labels else ()
+            known[spec.name.family][spec.name.name] = Askable(
+                measures=(row.counts or row.scores != "none") and spec.settings.has_number,
+                labels=None if labels is None else frozenset(labels),
+            )
         # A name whose settings are broken is known all the same: one mistake, one message.
         for family, entries in file.signals.items():
-            if family in known:
-                known[family] |= entries.keys()
-        first: dict[str, int] = {}
+            for name in entries if family in known else ():
+                known[family].setdefault(name, Askable(labels=None))
+        return known
+
+    def decisions(
+        self,
+        rows: Sequence[DecisionSettings],
+        location: Location,
+        known: Known,
+        strategy: Literal["priority", "confidence"],
+    ) -> tuple[Decision, ...]:
         result = []
-        for index, row in enumerate(file.decisions):
-            if row.name in first:
-                self.report(("decisions", index, "name"), f'decisions[{first[row.name]}] is named "{row.name}" too')
+        for index, row in enumerate(rows):
+            here: Location = (*location, index)
+            if row.name in self.places:
+                self.report((*here, "name"), f'{dotted(self.places[row.name])} is named "{row.name}" too')
             if row.name in RESERVED_DECISIONS:
-                self.report(("decisions", index, "name"), f'"{row.name}" is reserved; choose another')
-            first.setdefault(row.name, index)
-            when = read_condition(row.when, ("decisions", index, "when"), known, self.report)
+                self.report((*here, "name"), f'"{row.name}" is reserved; choose another')
+            self.places.setdefault(row.name, here)
+            if row.route is not None:
+                self._every_model(row.route.models, (*here, "route", "models"))
+                self._every_model(row.route.fallback, (*here, "route", "fallback"))
+            when = read_condition(row.when, (*here, "when"), known, self.report)
             if when is not None:
-                result.append(_decision(row, when))
+                result.append(_decision(row, when, strategy))
         return tuple(result)
+
+    def profiles(self, file: PolicyFile, known: Known, decisions: Sequence[Decision]) -> tuple[Profile, ...]:
+        names: dict[str, int] = {}
+        asked: dict[str, int] = {}
+        borne: dict[tuple[str, str], int] = {}
+        guards = tuple(decision for decision in decisions if decision.guard)
+        result = []
+        for index, row in enumerate(file.profiles):
+            here: Location = ("profiles", index)
+            if row.name in names:
+                self.report((*here, "name"), f'profiles[{names[row.name]}] is named "{row.name}" too')
+            names.setdefault(row.name, index)
+            for i, model in enumerate(row.models):
+                if model in self._models:
+                    self.report((*here, "models", i), f'"{model}" is an upstream; a profile needs a name of its own')
+                if model in asked:
+                    self.report((*here, "models", i), f'"{model}" leads to profiles[{asked[model]}] already')
+                asked.setdefault(model, index)
+            if row.header is not None and row.header.name not in file.all_trusted:
+                self.report((*here, "header", "name"), _untrusted(row.header.name))
+            header, values = (row.header.name, row.header.any) if row.header else ("", ())
+            for i, value in enumerate(values):
+                first = borne.setdefault((header, value.casefold()), index)
+                if first != index:
+                    self.report((*here, "header", "any", i), f'"{value}" leads to profiles[{first}] already')
+            if row.default_model is not None:
+                self._model(row.default_model, (*here, "default_model"))
+            own = self.decisions(row.decisions, (*here, "decisions"), known, file.strategy)
+            result.append(
+                Profile(
+                    row.name,
+                    frozenset(row.models),
+                    header,
+                    frozenset(value.casefold() for value in values),
+                    (*guards, *own),
+                    row.default_model or file.default_model,
+                )
+            )
+        return tuple(result)
+
+    def apis(self, rows: Sequence[ApiRuleSettings]) -> ApiRules:
+        rules: list[ApiRule] = []
+        for index, row in enumerate(rows):
+            try:
+                rules += read_rules([(row.path, row.api)])
+            except ValueError as error:
+                self.report(("apis", index, "path"), str(error))
+        return tuple(rules)
+
+    def headers(self, file: PolicyFile, specs: Sequence[SignalSpec]) -> None:
+        metadata, attributes = file.trusted_metadata, file.trusted_attributes
+        for key, names in (("trusted_metadata", metadata), ("trusted_attributes", attributes)):
+            for name in names:
+                if file.all_trusted.count(name) > 1:
+                    self.report((key, name), f'"{name}" has another source as well; one name has one', True)
+        for spec in specs:
+            for name in spec.settings.trusted_headers:
+                if name not in file.all_trusted:
+                    self.report(("signals", spec.name.family, spec.name.name), _untrusted(name))
+
+    def selections(self, file: PolicyFile) -> None:
+        have = Selectable(
+            priced={row.model for row in file.upstreams if row.price},
+            rated={row.model for row in file.upstreams if row.quality is not None},
+            carded={row.model for row in file.upstreams if row.card},
+            trusted_headers=file.all_trusted,
+            text_encoder=file.encoders.text is not None,
+        )
+        profiles = ((("profiles", i, "decisions"), row.decisions) for i, row in enumerate(file.profiles))
+        for location, rows in ((("decisions",), file.decisions), *profiles):
+            for index, row in enumerate(rows):
+                if row.route is not None:
+                    here = (*location, index, "route", "select")
+                    check_select(row.route.select, row.route.models, here, have, self.report)
 
     def encoders(self, file: PolicyFile, specs: Sequence[SignalSpec]) -> None:
         given = {tower for tower in ("text", "vision") if getattr(file.encoders, tower)}
@@ -206,76 +361,20 @@ class _Checker:
                 )
 
 
-def _decision(row: DecisionSettings, when: Condition) -> Decision:
+def _untrusted(header: str) -> str:
+    return f'"{header}" is not among trusted_headers, so that any client could set it; list it there if none can'
+
+
+def _decision(row: DecisionSettings, when: Condition, strategy: Literal["priority", "confidence"]) -> Decision:
     unknown_matches = row.guard if row.on_unknown is None else row.on_unknown == "match"
-    return Decision(row.name, row.priority, row.guard, unknown_matches, when, _outcome(row))
+    tier = row.priority if row.guard or strategy == "priority" else 0
+    return Decision(row.name, row.priority, row.guard, unknown_matches, when, _outcome(row), tier)
 
 
 def _outcome(row: DecisionSettings) -> Outcome:
     if row.route is not None:
-        return Route(row.route.models, row.route.select)
+        return Route(row.route.models, read_select(row.route.select), row.route.fallback)
     respond: RespondSettings = row.respond  # type: ignore[assignment]  # the schema wants one of the two
     if respond.clarify is not None:
         return Clarify(respond.clarify)
     return Refuse(respond.status or 403, respond.code or "policy_violation", respond.message or "")
-
-
-def _translate(details: ErrorDetails, prefix: Location, model: type[BaseModel], source: YamlSource) -> Problem:
-    inner: Location = tuple(details["loc"])
-    location = (*prefix, *inner)
-    kind = details["type"]
-    if kind == "extra_forbidden":
-        word = str(inner[-1])
-        owner = _model_at(model, inner[:-1])
-        known = list(owner.model_fields) if owner else []
-        hint = did_you_mean(word, known) or f"; known are {', '.join(known)}"
-        return source.problem(location, f'unknown key "{word}"{hint}', at_key=True)
-    if kind == "missing":
-        return source.problem(location, f'needs the key "{inner[-1]}"')
-    return source.problem(location, _message(details))
-
-
-def _message(details: ErrorDetails) -> str:
-    """What is wrong, in the words of YAML rather than of the library that noticed it."""
-    context = details.get("ctx", {})
-    match details["type"]:
-        case "literal_error":
-            return f"must be {context['expected']}"
-        case "model_type" | "dict_type":
-            return "must be a mapping"
-        case "tuple_type" | "list_type":
-            return "must be a list"
-        case "too_short":
-            return f"needs at least {context['min_length']} entry"
-        case "string_type":
-            return "must be text; quote it if it looks like a number"
-        case "string_too_short":
-            return "must not be empty"
-        case "string_pattern_mismatch":
-            return f"must match {context['pattern']}"
-        case "int_parsing" | "int_type" | "int_from_float":
-            return "must be a whole number"
-        case "float_parsing" | "float_type":
-            return "must be a number"
-        case "bool_parsing" | "bool_type":
-            return "must be true or false"
-        case _:
-            message = str(details["msg"]).removeprefix("Value error, ")
-            return message[:1].lower() + message[1:]
-
-
-def _model_at(model: type[BaseModel], location: Location) -> type[BaseModel] | None:
-    """The model class that describes the place, following fields, optionals and sequences."""
-    here: type[BaseModel] | None = model
-    for key in location:
-        if isinstance(key, int):
-            continue
-        field = here.model_fields.get(key) if here else None
-        here = _model_in(field.annotation) if field else None
-    return here
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

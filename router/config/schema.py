@@ -11,8 +11,18 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from router.config.selecting import Selecting
+from router.request.image_tokens import RULE_PATTERN
+from router.request.limits import RequestLimits
+from router.request.remote_url import RemoteImages, is_host_entry
+from router.request.view import Api, Capability
+from router.signals.trusted_header import HeaderName
+
 HeaderWord = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=256)]
 """Goes into a header as it is, so: visible ASCII, no space."""
+
+MetadataPath = Annotated[str, StringConstraints(pattern=r"^[^:]+(:[^:]+)+$", max_length=512)]
+AttributeName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*$", max_length=256)]
 
 Modality = Literal["text", "image", "audio", "file"]
 
@@ -35,6 +45,13 @@ def _endpoint(value: str) -> str:
     return value
 
 
+class PriceSettings(Section):
+    """What a million tokens cost, in one currency throughout the policy."""
+
+    input_per_million: float = Field(ge=0, allow_inf_nan=False, description="Tokens of the question.")
+    output_per_million: float = Field(ge=0, allow_inf_nan=False, description="Tokens of the answer.")
+
+
 class UpstreamSettings(Section):
     """A model that requests can be sent to."""
 
@@ -47,6 +64,23 @@ class UpstreamSettings(Section):
         default=None, min_length=1, description="What the upstream calls the model; omitted: the name above."
     )
     modalities: tuple[Modality, ...] = Field(default=("text",), min_length=1, description="What the model can read.")
+    context_tokens: int | None = Field(
+        default=None, gt=0, description="Tokens that fit, question and answer together; omitted: without bound."
+    )
+    capabilities: tuple[Capability, ...] | None = Field(
+        default=None, description="What the model can do beyond answering; omitted: everything."
+    )
+    outputs: tuple[Literal["text", "image", "audio"], ...] = Field(
+        default=("text",), min_length=1, description="Kinds of answer that the model can give."
+    )
+    price: PriceSettings | None = Field(default=None, description="What a million tokens cost.")
+    quality: float | None = Field(default=None, ge=0, le=1, description="How good its answers are, in your judgement.")
+    image_tokens: str = Field(
+        default="",
+        pattern=f"^$|{RULE_PATTERN}",
+        description="How it counts the tokens of images, as in openai_tiles, anthropic or fixed:576; omitted: not.",
+    )
+    card: str = Field(default="", max_length=4000, description="What the model is good at, in words.")
 
 
 class EncoderSettings(Section):
@@ -75,8 +109,93 @@ class LimitSettings(Section):
     )
     image_bytes: int = Field(default=20 * 1024 * 1024, gt=0, description="Largest single image, encoded.")
     image_pixels: int = Field(default=25_000_000, gt=0, description="Largest single image, in pixels as declared.")
+    decoded_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        le=1024**3,
+        description="Largest request body without its content codings; omitted: body_bytes.",
+    )
+    decoded_ratio: int = Field(
+        default=200, gt=0, description="How many times its size a compressed body may become, once it is over 1 MiB."
+    )
+    images: int = Field(default=500, gt=0, description="Images of a request; more are refused with 400.")
+    parts: int = Field(
+        default=20_000, gt=0, description="Messages, what they consist of, and tools; more are refused with 400."
+    )
     queue: int = Field(default=64, gt=0, description="Model calls that may wait in a worker; more are shed.")
+    held_bytes: int = Field(
+        default=512 * 1024 * 1024,
+        gt=0,
+        description="Bytes of bodies that a worker has in hand at a time; requests past it are not judged. One body is "
+        "always let in.",
+    )
     cache_bytes: int = Field(default=64 * 1024 * 1024, ge=0, description="Memory for cached embeddings in a worker.")
+
+    @property
+    def wire_bytes(self) -> int:
+        """The largest body between Envoy and a worker: as sent, or as rewritten after its codings were undone."""
+        return max(self.body_bytes, self.decoded_bytes or 0)
+
+    @property
+    def of_requests(self) -> RequestLimits:
+        """The bounds that a request is held against before anything is decided."""
+        return RequestLimits(
+            body_bytes=self.body_bytes,
+            decoded_bytes=self.decoded_bytes or self.body_bytes,
+            decoded_ratio=self.decoded_ratio,
+            images=self.images,
+            parts=self.parts,
+        )
+
+
+class EncodingSettings(Section):
+    """Requests with a content-encoding: gzip, deflate, br and zstd are decoded for reading, stacked ones too."""
+
+    unknown: Literal["refuse", "pass"] = Field(
+        default="refuse",
+        description="Another coding. refuse: 415; pass: it goes to default_model without having been judged, counted.",
+    )
+    rewrite: Literal["decoded", "reencode"] = Field(
+        default="decoded",
+        description="A body that is changed. decoded: it goes on without its coding; reencode: with the one it had.",
+    )
+
+
+def _remote_host(value: str) -> str:
+    if not is_host_entry(value):
+        raise ValueError("must be a host name in lower case such as images.example.com or *.cdn.example.com")
+    return value
+
+
+class RemoteImageSettings(Section):
+    """Images behind URLs, which are fetched from these hosts and from no other."""
+
+    hosts: tuple[Annotated[str, AfterValidator(_remote_host)], ...] = Field(
+        min_length=1,
+        description="Names in lower case; *.cdn.example.com is every name below it; a port where it is another than "
+        "the scheme's. What they resolve to must be public addresses.",
+    )
+    schemes: tuple[Literal["https", "http"], ...] = Field(
+        default=("https",), min_length=1, description="http too: whoever is on the way can change what is judged."
+    )
+    timeout_ms: int = Field(
+        default=1000, gt=0, le=60_000, description="Time for one image, its redirects and its wait for others."
+    )
+    bytes: int = Field(default=10 * 1024 * 1024, gt=0, le=1024**3, description="Largest image fetched.")
+    concurrency: int = Field(default=8, gt=0, le=256, description="Images that a worker fetches at a time.")
+    redirects: int = Field(default=2, ge=0, le=10, description="Redirects in a row; each must lead to a listed host.")
+
+    def made(self, waiting: int) -> RemoteImages:
+        """The rules; `waiting` fetches may wait for others."""
+        return RemoteImages(
+            hosts=self.hosts,
+            schemes=self.schemes,
+            timeout=self.timeout_ms / 1000,
+            bytes=self.bytes,
+            concurrency=self.concurrency,
+            redirects=self.redirects,
+            waiting=waiting,
+        )
 
 
 class ParitySettings(Section):
@@ -87,6 +206,26 @@ class ParitySettings(Section):
         ge=0,
         le=86_400,
         description="Seconds between checks of one golden vector of each pack while serving; 0: at the start only.",
+    )
+
+
+class ResponseSettings(Section):
+    """What Envoy shows of the models' responses. It shows copies, so that nothing is delayed or changed."""
+
+    usage: bool = Field(
+        default=False,
+        description="Read tokens and times of each response: for the log, and for selections that go by speed.",
+    )
+
+
+class RecordSettings(Section):
+    """Where decision records are kept, and how long."""
+
+    store: Literal["sqlite"] = Field(default="sqlite", description="sqlite: one file on a disk of the machine.")
+    path: str = Field(min_length=1, description="The file; relative to the policy's folder, which must be there.")
+    keep_days: float = Field(default=30, gt=0, le=36_500, description="Older records are removed.")
+    keep_bytes: int = Field(
+        default=1024**3, ge=1024**2, description="Size of the file from which on the oldest records are removed."
     )
 
 
@@ -112,11 +251,77 @@ class RespondSettings(Section):
         return self
 
 
+class IntervalSettings(Section):
+    """A range of numbers; a missing end is without bound."""
+
+    gte: float | None = Field(default=None, allow_inf_nan=False, description="From this number on.")
+    gt: float | None = Field(default=None, allow_inf_nan=False, description="Above this number.")
+    lte: float | None = Field(default=None, allow_inf_nan=False, description="Up to this number.")
+    lt: float | None = Field(default=None, allow_inf_nan=False, description="Below this number.")
+
+
+class PartitionSettings(Section):
+    """Rival signals of which at most one wins."""
+
+    of: tuple[str, ...] = Field(min_length=2, description="Members, as family/name, with scores of one kind.")
+    method: Literal["exclusive", "softmax"] = Field(
+        default="exclusive",
+        description="exclusive: of those that matched, the one with the highest score; softmax: shares of all scores.",
+    )
+    temperature: float = Field(default=1.0, gt=0, le=1000, description="softmax: scores are divided by it first.")
+    none: float | None = Field(
+        default=None, ge=-1000, le=1000, description="softmax: the score of a rival that stands for none of them."
+    )
+    threshold: float = Field(default=0.0, ge=0, le=1, description="softmax: share from which on a winner counts.")
+
+
+class ScoreSettings(Section):
+    """A weighted sum."""
+
+    inputs: tuple[dict[str, Any], ...] = Field(
+        min_length=1,
+        description="Summands {family: name, weight: 0.5}; by: match (1 or 0), score or value; gte, gt, lte, lt and "
+        "label ask as in a condition.",
+    )
+    offset: float = Field(default=0.0, allow_inf_nan=False, description="What the sum begins with.")
+    missing: Literal["unknown", "skip"] = Field(
+        default="unknown", description="What an unknown input makes of the sum: unknown, or it adds nothing."
+    )
+    threshold: float | None = Field(
+        default=None, allow_inf_nan=False, description="Sum from which on the projection matches by itself."
+    )
+
+
+class BandSettings(Section):
+    """Names for the ranges of a number."""
+
+    of: str | dict[str, str] = Field(description="A score's name, or {family: name} of a signal with a number.")
+    bands: dict[HeaderWord, IntervalSettings] = Field(min_length=1, description="label -> range.")
+    gaps: Literal["forbid", "allow"] = Field(
+        default="forbid", description="allow: numbers between the bands are in none of them."
+    )
+
+
+class ProjectionSettings(Section):
+    """Signals derived from signals."""
+
+    partition: dict[str, PartitionSettings] = Field(default_factory=dict, description="name -> rivals.")
+    score: dict[str, ScoreSettings] = Field(default_factory=dict, description="name -> weighted sum.")
+    band: dict[str, BandSettings] = Field(default_factory=dict, description="name -> ranges of a number.")
+
+
 class RouteSettings(Section):
     """Which models may take the request."""
 
     models: tuple[str, ...] = Field(min_length=1, description="Candidates, by the upstreams' model names.")
-    select: Literal["static"] = Field(default="static", description="static: the first candidate.")
+    select: Selecting = Field(
+        default="static",
+        validate_default=True,
+        description="How one of them is selected: a word, or a mapping of one word to its settings.",
+    )
+    fallback: tuple[str, ...] = Field(
+        default=(), description="Models, best first, for a request that none of the candidates can take."
+    )
 
 
 class DecisionSettings(Section):
@@ -130,7 +335,10 @@ class DecisionSettings(Section):
     on_unknown: Literal["match", "no_match"] | None = Field(
         default=None, description="How an unknown condition settles; default: match for guards, no_match for routes."
     )
-    when: Any = Field(description="{all: [..]}, {any: [..]}, {not: ..}, or {family: name}.")
+    when: Any = Field(
+        description="{all: [..]}, {any: [..]}, {at_least: n, of: [..]}, {not: ..}, or {family: name} of a signal or "
+        "projection, with gte, gt, lte, lt or label if wanted."
+    )
     route: RouteSettings | None = Field(default=None, description="Send it to a model.")
     respond: RespondSettings | None = Field(default=None, description="Answer it here.")
 
@@ -139,6 +347,42 @@ class DecisionSettings(Section):
         if (self.route is None) == (self.respond is None):
             raise ValueError("needs exactly one outcome: route or respond")
         return self
+
+
+class ProfileHeaderSettings(Section):
+    """A trusted header whose value chooses a profile."""
+
+    name: HeaderName = Field(description="One of trusted_headers.")
+    any: tuple[str, ...] = Field(min_length=1, description="Its values, in any case; one is enough.")
+
+
+class ProfileSettings(Section):
+    """A set of decisions of its own. The policy's guards are considered under every profile."""
+
+    name: HeaderWord = Field(description="Appears in records.")
+    models: tuple[str, ...] = Field(default=(), description="Model names that clients ask for to have this profile.")
+    header: ProfileHeaderSettings | None = Field(default=None, description="A header that gives requests this profile.")
+    decisions: tuple[DecisionSettings, ...] = Field(default=(), description="In place of the policy's own routes.")
+    default_model: str | None = Field(
+        default=None, description="Where a request of this profile goes without a match goes; omitted: the policy's."
+    )
+
+    @model_validator(mode="after")
+    def _can_be_chosen(self) -> ProfileSettings:
+        if not self.models and self.header is None:
+            raise ValueError("needs models or header, or no request will ever have this profile")
+        return self
+
+
+class ApiRuleSettings(Section):
+    """A path and the API that stands behind it."""
+
+    path: str = Field(
+        min_length=1, max_length=1024, description="{x} stands for one segment, * in front for whatever comes before."
+    )
+    api: Api | Literal["none"] = Field(
+        description="The API whose bodies are sent there; none: it has nothing to do with language models."
+    )
 
 
 class PolicyFile(Section):
@@ -152,10 +396,61 @@ class PolicyFile(Section):
     respect_requested_model: bool = Field(
         default=False, description="Whether a request that names a model of the policy keeps it when only routes match."
     )
+    strategy: Literal["priority", "confidence"] = Field(
+        default="priority",
+        description="What settles between routes that match. priority: the higher one, then the surer; confidence: the "
+        "surer, then the higher priority. Guards always go by priority.",
+    )
+    evaluation: Literal["lazy", "full"] = Field(
+        default="lazy", description="lazy: signals that cannot change the outcome are not asked; full: all are."
+    )
+    observe_only: bool = Field(
+        default=False,
+        description="Decide and record, and change nothing: every request goes to default_model as it came.",
+    )
+    responses: ResponseSettings = Field(default=ResponseSettings(), description="What is read of responses.")
+    records: RecordSettings | None = Field(
+        default=None, description="Where decision records are kept; omitted: nowhere but in the log."
+    )
+    trusted_headers: tuple[HeaderName, ...] = Field(
+        default=(),
+        description="Request headers that signals and profiles may read: those that a filter in front sets, and "
+        " takes away when a client sends them.",
+    )
+    trusted_metadata: dict[HeaderName, MetadataPath] = Field(
+        default_factory=dict,
+        description="name -> namespace:key, or namespace:key:key, of Envoy's dynamic metadata, such as a claim of a "
+        "token; read by its name as trusted headers are.",
+    )
+    trusted_attributes: dict[HeaderName, AttributeName] = Field(
+        default_factory=dict,
+        description="name -> an attribute of Envoy's, such as connection.uri_san_peer_certificate; read by its name as "
+        "trusted headers are.",
+    )
     upstreams: tuple[UpstreamSettings, ...] = Field(min_length=1, description="The models.")
     default_model: str = Field(description="Where a request goes that no decision matches.")
+    fallback: tuple[str, ...] = Field(
+        default=(),
+        description="Models, best first, for a request that none of a route's candidates can take, guards' excepted.",
+    )
     encoders: EncoderSettings = Field(default=EncoderSettings(), description="Model packs.")
     limits: LimitSettings = Field(default=LimitSettings(), description="Bounds.")
+    encodings: EncodingSettings = Field(default=EncodingSettings(), description="Compressed request bodies.")
+    remote_images: RemoteImageSettings | None = Field(
+        default=None, description="Images behind URLs; omitted: none is fetched, so that they can't be judged."
+    )
     parity: ParitySettings = Field(default=ParitySettings(), description="Checks of packs while serving.")
     signals: dict[str, dict[str, Any]] = Field(default_factory=dict, description="family -> name -> settings.")
+    projections: ProjectionSettings = Field(default=ProjectionSettings(), description="Signals derived from signals.")
     decisions: tuple[DecisionSettings, ...] = Field(default=(), description="What is decided, and when.")
+    apis: tuple[ApiRuleSettings, ...] = Field(
+        default=(), description="Paths of LLM requests beside the usual ones; the first that fits counts."
+    )
+    profiles: tuple[ProfileSettings, ...] = Field(
+        default=(), description="Sets of decisions of their own; the first whose model or header a request has is its."
+    )
+
+    @property
+    def all_trusted(self) -> tuple[str, ...]:
+        """Every name that is read as a trusted header."""
+        return (*self.trusted_headers, *self.trusted_metadata, *self.trusted_attributes)

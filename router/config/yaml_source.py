@@ -6,6 +6,9 @@ where `on` and `no` are words and a question mark may end a text inside brackets
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,16 +60,27 @@ class YamlSource:
 def read_yaml(path: Path) -> YamlSource:
     """Read one YAML document; raises PolicyError for what is no file, no UTF-8, no YAML, or has a key twice."""
     try:
-        text = path.read_bytes()
+        text = read_file(path)
     except OSError as error:
         raise PolicyError(path, [Problem(1, 1, (), f"cannot be read: {error.strerror}")]) from None
     return parse_yaml(path, text)
 
 
+def read_file(path: Path) -> bytes:
+    """The file's bytes, one more than MAX_BYTES at most. Raises OSError, also for a pipe or a device.
+
+    It does not wait: opening a pipe would, for whoever writes to it.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return opened.read(MAX_BYTES + 1)
+
+
 def parse_yaml(path: Path, text: bytes) -> YamlSource:
     """As `read_yaml`, for text that was read already; `path` is for messages."""
     if len(text) > MAX_BYTES:
-        raise PolicyError(path, [Problem(1, 1, (), f"is {len(text)} bytes long; a policy has at most {MAX_BYTES}")])
+        raise PolicyError(path, [Problem(1, 1, (), f"is too long; a policy has at most {MAX_BYTES} bytes")])
     try:
         root = _parser().compose(text.decode("utf-8"))
     except UnicodeDecodeError as error:

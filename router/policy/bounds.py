@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from router.policy.confidence import leaf_confidence
-from router.policy.logic import Truth
-from router.policy.model import All, Any, Condition, Leaf, Not
+from router.policy.model import All, Any, AtLeast, Condition, Not
+from router.policy.predicate import Leaf, Truth, leaf_confidence, leaf_truth
 from router.signals.base import Observation, SignalName
 
 
@@ -61,12 +60,12 @@ class Bounds:
 _OPEN = Bounds(Range(0.0, 1.0), Range(0.0, 1.0), unknown=True)
 
 
-def leaf_bounds(observation: Observation | None) -> Bounds:
+def leaf_bounds(leaf: Leaf, observation: Observation | None) -> Bounds:
     """Bounds of one leaf; None: its signal has not answered."""
     if observation is None:
         return _OPEN
-    sure = leaf_confidence(observation)
-    match observation.matched:
+    sure = leaf_confidence(leaf, observation)
+    match leaf_truth(leaf, observation):
         case True:
             return Bounds(Range(sure, sure), None, unknown=False)
         case False:
@@ -75,31 +74,46 @@ def leaf_bounds(observation: Observation | None) -> Bounds:
             return Bounds(None, None, unknown=True)
 
 
-def conjunction_bounds(children: Sequence[Bounds]) -> Bounds:
-    """Bounds of an `all` over these children."""
-    true = [child.true for child in children if child.true is not None]
-    false = [child.false for child in children if child.false is not None]
-    surely_false = [child.false for child in children if child.false is not None and child.settled]
+def at_least_bounds(least: int, children: Sequence[Bounds]) -> Bounds:
+    """Bounds of an `at_least` over these children; `all` asks for every one, `any` for one."""
+    count = len(children)
+    surely_true = sum(child.settled and child.true is not None for child in children)
+    surely_false = sum(child.settled and child.false is not None for child in children)
     return Bounds(
-        true=Range(min((r.low for r in true), default=1.0), min((r.high for r in true), default=1.0))
-        if len(true) == len(children)
-        else None,
-        # The surest false child counts, and all of those that are surely false are there to count.
-        false=Range(max((r.low for r in surely_false), default=0.0), max(r.high for r in false)) if false else None,
-        unknown=not surely_false
-        and all(child.true is not None or child.unknown for child in children)
-        and any(child.unknown for child in children),
+        true=_range_of([(child.true, child.settled) for child in children if child.true], least),
+        # It is false when so many are false that too few are left.
+        false=_range_of([(child.false, child.settled) for child in children if child.false], count - least + 1),
+        unknown=surely_true < least and surely_false < count - least + 1 and any(child.unknown for child in children),
     )
+
+
+def _range_of(possible: Sequence[tuple[Range, bool]], wanted: int) -> Range | None:
+    """Confidence of having the value through `wanted` children; None: there are not as many that can have it.
+
+    `possible` holds each child's range and whether it is sure to have the value.
+    """
+    if len(possible) < wanted:
+        return None
+    if wanted <= 0:
+        return Range(1.0, 1.0)
+    high = sorted((each.high for each, _ in possible), reverse=True)[wanted - 1]
+    sure = sorted((each.low for each, is_sure in possible if is_sure), reverse=True)
+    if len(sure) >= wanted:
+        return Range(sure[wanted - 1], high)
+    # At worst no more have it than it takes, and of the others it is the least sure ones.
+    return Range(min([*sure, *(each.low for each, is_sure in possible if not is_sure)]), high)
 
 
 def bounds(condition: Condition, observations: Mapping[SignalName, Observation]) -> Bounds:
     """Bounds of the tree, given the signals that have answered."""
     match condition:
         case Leaf(signal=signal):
-            return leaf_bounds(observations.get(signal))
+            return leaf_bounds(condition, observations.get(signal))
         case Not(of=child):
             return bounds(child, observations).negated()
         case All(of=children):
-            return conjunction_bounds([bounds(child, observations) for child in children])
+            return at_least_bounds(len(children), [bounds(child, observations) for child in children])
         case Any(of=children):
-            return conjunction_bounds([bounds(child, observations).negated() for child in children]).negated()
+            return at_least_bounds(1, [bounds(child, observations) for child in children])
+        case AtLeast(least=least, of=children):
+            return at_least_bounds(least, [bounds(child, observations) for child in children])

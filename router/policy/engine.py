@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
-from router.policy.logic import signals_of
-from router.policy.model import Decision, Policy
-from router.policy.plan import Standing, by_rank, contenders, needed, reason_for, winner
+from router.policy.agenda import Agenda, Agendas
+from router.policy.model import Policy
+from router.policy.plan import Standing, contenders, needed, reason_for, winner
+from router.policy.profiles import profile_of
+from router.policy.project import derive
 from router.policy.verdict import Stage, Verdict
 from router.request.view import RequestView
-from router.signals.base import Cost, Observation, Signal, SignalName, failed
+from router.signals.base import Observation, Signal, SignalName, failed
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +32,7 @@ Observations = dict[SignalName, Observation]
 class Engine:
     """Decides requests under one policy; holds no state of any request.
 
-    `signals` must hold every signal that a condition names (KeyError otherwise). `evaluation="full"` asks them all, for
-    those who want to see every answer; the decision is the same.
+    `signals` must hold every signal that a condition names, also through projections (KeyError otherwise).
     """
 
     def __init__(
@@ -39,60 +40,69 @@ class Engine:
         policy: Policy,
         signals: Mapping[SignalName, Signal],
         clock: Callable[[], float] = time.perf_counter,
-        evaluation: Literal["lazy", "full"] = "lazy",
     ) -> None:
         self._policy = policy
         self._clock = clock
-        self._full = evaluation == "full"
+        self._full = policy.evaluation == "full"
         self._models = frozenset(upstream.model for upstream in policy.upstreams)
-        self._decisions = by_rank(policy.decisions)
-        self._guards = tuple(decision for decision in self._decisions if decision.guard)
-        self._signals = {name: signals[name] for name in _names(policy.decisions)}
-        self._cheap = self._heuristics(self._decisions)
-        self._cheap_for_guards = self._cheap if self._full else self._heuristics(self._guards)
+        self._signals = signals
+        self._agendas = Agendas(policy, {name: signal.cost for name, signal in signals.items()})
         self._tasks_on_their_way_out: set[asyncio.Task[Observation]] = set()
 
     async def decide(self, view: RequestView, budget: float) -> Verdict:
         """The verdict, at most about `budget` seconds from now; signals that would take longer are `timed_out`."""
         started = self._clock()
         deadline = started + budget
+        profile = profile_of(self._policy, view)
         own_choice = self._policy.respect_requested_model and view.requested_model in self._models
-        decisions = self._guards if own_choice else self._decisions
+        whole = self._agendas.of(profile, guards_only=False)
+        agenda = self._agendas.of(profile, guards_only=own_choice)
+        to_ask = whole if self._full else agenda
         observations: Observations = {}
         stages: list[Stage] = []
 
-        cheap = self._cheap_for_guards if own_choice else self._cheap
-        if cheap:
+        if to_ask.cheap:
             began = self._clock()
-            await self._ask_in_turn(cheap, view, observations, deadline)
-            stages.append(Stage("heuristic", cheap, self._clock() - began))
+            await self._ask_in_turn(to_ask.cheap, view, observations, deadline)
+            stages.append(Stage("heuristic", to_ask.cheap, self._clock() - began))
+        derive(to_ask.projections, observations)
 
-        live = contenders(decisions, observations)
-        wanted = self._signals.keys() - observations if self._full else needed(live, observations)
+        live = contenders(agenda.decisions, observations)
+        wanted = self._wanted(to_ask, live, observations)
         if wanted:
             began = self._clock()
-            live = await self._ask_together(sorted(wanted), view, live, observations, deadline)
+            live = await self._ask_together(sorted(wanted), view, to_ask, live, observations, deadline)
             stages.append(Stage("learned", tuple(sorted(wanted)), self._clock() - began))
 
         won = winner(live)
         return Verdict(
             decision=won.decision.name if won else None,
             outcome=won.decision.outcome if won else None,
-            reason=reason_for(won, decisions, observations)
+            reason=reason_for(won, agenda.decisions, observations)
             if won
             else ("requested_model" if own_choice else "no_match"),
             confidence=won.confidence.low if won else None,
             unknown_root=won is not None and won.tree.unknown,
             routes_considered=not own_choice,
             observations=observations,
-            skipped=tuple(name for name in self._signals if name not in observations),
+            skipped=tuple(name for name in whole.asked if name not in observations),
             stages=tuple(stages),
             seconds=self._clock() - started,
-            decisions=self._policy.decisions,
+            decisions=profile.decisions if profile else self._policy.decisions,
+            reads=self._agendas.bases,
+            profile=profile.name if profile else None,
         )
 
-    def _heuristics(self, decisions: Iterable[Decision]) -> tuple[SignalName, ...]:
-        return tuple(name for name in _names(decisions) if self._signals[name].cost is Cost.HEURISTIC)
+    def _wanted(self, agenda: Agenda, live: Sequence[Standing], observations: Observations) -> Collection[SignalName]:
+        """Signals that are still to be asked."""
+        if self._full:
+            return agenda.asked.keys() - observations.keys()
+        return {
+            name
+            for asked in needed(live, observations)
+            for name in self._agendas.bases.get(asked, (asked,))
+            if name not in observations
+        }
 
     async def _ask_in_turn(
         self, names: Iterable[SignalName], view: RequestView, observations: Observations, deadline: float
@@ -112,6 +122,7 @@ class Engine:
         self,
         names: Iterable[SignalName],
         view: RequestView,
+        agenda: Agenda,
         live: tuple[Standing, ...],
         observations: Observations,
         deadline: float,
@@ -126,12 +137,13 @@ class Engine:
                 )
                 if not done:
                     observations.update((tasks[task], _timed_out()) for task in pending)
-                    return _again(live, observations)
+                    pending = set()
                 for task in done:
                     observations[tasks[task]] = failed("cancelled") if task.cancelled() else task.result()
-                live = _again(live, observations)
+                derive(agenda.projections, observations)
+                live = contenders((one.decision for one in live), observations)
                 if not self._full:
-                    wanted = needed(live, observations)
+                    wanted = self._wanted(agenda, live, observations)
                     pending = {task for task in pending if tasks[task] in wanted}
         finally:
             await self._end([task for task in tasks if not task.done()])
@@ -141,6 +153,12 @@ class Engine:
         began = self._clock()
         try:
             observation = await self._signals[name].observe(view)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if asker is None or asker.cancelling():
+                raise
+            # Nobody cancelled the question: what the signal waited for was.
+            observation = failed("cancelled")
         except Exception as error:
             # The message may quote the request; the type can't.
             log.warning("signal %s raised %s", name, type(error).__name__)
@@ -159,14 +177,5 @@ class Engine:
             task.add_done_callback(self._tasks_on_their_way_out.discard)
 
 
-def _again(live: Iterable[Standing], observations: Observations) -> tuple[Standing, ...]:
-    return contenders((one.decision for one in live), observations)
-
-
 def _timed_out() -> Observation:
     return Observation("timed_out", None, reason="deadline")
-
-
-def _names(decisions: Iterable[Decision]) -> tuple[SignalName, ...]:
-    """Every signal that the decisions name, once, in the order of first mention."""
-    return tuple(dict.fromkeys(name for decision in decisions for name in signals_of(decision.when)))

@@ -1,8 +1,9 @@
 """Which decisions can still win, and which signals must be asked to know.
 
-Pure functions over bounds. The order of decisions is defined here and nowhere else: guards before routes, then higher
-priority, then higher confidence, then the name that sorts first. Asking until `needed` is empty gives the decision that
-asking everything would give.
+Pure functions over bounds. The order of decisions is defined here and nowhere else: guards before routes, then the
+higher tier (the priority, or the same for all routes where the policy puts confidence first), then higher confidence,
+then higher priority, then the name that sorts first. Asking until `needed` is empty gives the decision that asking
+everything would give.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from router.policy.bounds import Bounds, Range, bounds
-from router.policy.logic import Truth, evaluate
-from router.policy.model import All, Any, Condition, Decision, Leaf, Not
+from router.policy.logic import evaluate
+from router.policy.model import All, Any, AtLeast, Condition, Decision, Not
+from router.policy.predicate import Leaf, Truth
 from router.policy.verdict import Reason, settle
 from router.signals.base import Observation, SignalName
 
@@ -29,7 +31,7 @@ class Standing:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """What is compared first: guards before routes, then priority."""
+        """What is compared first: guards before routes, then the tier."""
         return _rank(self.decision)
 
 
@@ -62,7 +64,7 @@ def contenders(best_first: Iterable[Decision], observations: Mapping[SignalName,
 
 
 def by_rank(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Guards before routes, and within each the higher priority first."""
+    """Guards before routes, and within each the higher tier first."""
     return tuple(sorted(decisions, key=_rank, reverse=True))
 
 
@@ -71,11 +73,16 @@ def _outdoes(sure: Standing, other: Standing) -> bool:
         return sure.rank > other.rank
     if sure.confidence.low > other.confidence.high:
         return True
-    return sure.confidence.low == other.confidence.high and sure.decision.name < other.decision.name
+    return sure.confidence.low == other.confidence.high and _before(sure.decision, other.decision)
+
+
+def _before(one: Decision, other: Decision) -> bool:
+    """Which of two decisions that are equally sure goes first."""
+    return (-one.priority, one.name) < (-other.priority, other.name)
 
 
 def needed(live: Sequence[Standing], observations: Mapping[SignalName, Observation]) -> frozenset[SignalName]:
-    """The signals whose answers can still change who wins among the contenders; empty when that is settled."""
+    """The signals and projections whose answers can still change who wins; empty when that is settled."""
     wanted: set[SignalName] = set()
     for one in live:
         rivalled = any(other.rank == one.rank for other in live if other is not one)
@@ -95,7 +102,7 @@ def _open_signals(
             yield signal
         case Not(of=child):
             yield from _open_signals(child, observations, to_the_confidence)
-        case All(of=children) | Any(of=children):
+        case All(of=children) | Any(of=children) | AtLeast(of=children):
             for child in children:
                 yield from _open_signals(child, observations, to_the_confidence)
 
@@ -111,8 +118,11 @@ def reason_for(won: Standing, decisions: Iterable[Decision], observations: Mappi
     rivals = [one for one in equals if one.matched is not False]
     if not rivals:
         return "priority"
-    return "confidence" if all(won.confidence.low > rival.confidence.high for rival in rivals) else "name"
+    as_sure = [rival for rival in rivals if won.confidence.low <= rival.confidence.high]
+    if not as_sure:
+        return "confidence"
+    return "priority" if all(won.decision.priority > rival.decision.priority for rival in as_sure) else "name"
 
 
 def _rank(decision: Decision) -> tuple[bool, int]:
-    return decision.guard, decision.priority
+    return decision.guard, decision.tier

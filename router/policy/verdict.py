@@ -5,14 +5,15 @@ Plain data; content of the request is nowhere in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from router.policy.bounds import Bounds, bounds
-from router.policy.logic import Truth, signals_of
-from router.policy.model import All, Any, Condition, Decision, Leaf, Not, Outcome
+from router.policy.logic import signals_of
+from router.policy.model import All, Any, AtLeast, Condition, Decision, Not, Outcome
+from router.policy.predicate import Leaf, Truth
 from router.signals.base import Observation, SignalName
 
 Reason = Literal["priority", "confidence", "name", "no_match", "requested_model"]
@@ -25,13 +26,17 @@ NodeState = Literal["true", "false", "unknown", "open"]
 
 @dataclass(frozen=True, slots=True)
 class NodeTrace:
-    """One node of a decision's tree. `signal` is set for leaves; `confidence` is at least this, None when open."""
+    """One node of a decision's tree. `confidence` is at least this, None when open.
 
-    kind: Literal["signal", "all", "any", "not"]
+    `leaf` is set for leaves, `least` for `at_least`.
+    """
+
+    kind: Literal["signal", "all", "any", "at_least", "not"]
     state: NodeState
     confidence: float | None
-    signal: SignalName | None = None
+    leaf: Leaf | None = None
     children: tuple[NodeTrace, ...] = ()
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The engine's answer for one request.
+    """The engine's answer for one request. `observations` are those of signals and of projections.
 
     `decision`, `outcome` and `confidence` are None when nothing matched; `confidence` is at least this. `unknown_root`
     says that the winner's tree is not known to be true and matched because unknown counts as matched. `skipped` are
-    signals that the policy reads and that were not asked, or whose answer was no longer awaited, because they could not
-    change the outcome. `routes_considered` is False when the request's own choice of model is respected. `seconds` is
-    the time from request to verdict.
+    signals that the decisions read and that were not asked, or whose answer was no longer awaited, because they
+    could not change the outcome. `routes_considered` is False when the request's own choice of model is respected.
+    `seconds` is the time from request to verdict.
     """
 
     decision: str | None
@@ -80,7 +85,11 @@ class Verdict:
     stages: tuple[Stage, ...]
     seconds: float
     decisions: tuple[Decision, ...]
-    """All decisions of the policy, in its order."""
+    """All decisions that this request could meet, in the policy's order."""
+    reads: Mapping[SignalName, tuple[SignalName, ...]]
+    """The signals that each projection rests on."""
+    profile: str | None = None
+    """The profile whose decisions they are."""
 
     @property
     def overran(self) -> bool:
@@ -88,12 +97,13 @@ class Verdict:
         if not self.unknown_root:
             return False
         [won] = [decision for decision in self.decisions if decision.name == self.decision]
-        missing = (self.observations.get(name) for name in signals_of(won.when))
+        below = (base for name in signals_of(won.when) for base in self.reads.get(name, (name,)))
+        missing = (self.observations.get(name) for name in below)
         return any(answer is not None and answer.status in ("timed_out", "shed") for answer in missing)
 
     @cached_property
     def trace(self) -> tuple[DecisionTrace, ...]:
-        """Every decision of the policy in its order; built when first asked for, since most requests never are."""
+        """Every decision in the policy's order; built when first asked for, since most requests never are."""
         return tuple(
             DecisionTrace(
                 name=decision.name,
@@ -118,15 +128,20 @@ def trace_tree(condition: Condition, observations: Mapping[SignalName, Observati
     """The tree with what is known about each node."""
     state, confidence = _state(bounds(condition, observations))
     match condition:
-        case Leaf(signal=signal):
-            return NodeTrace("signal", state, confidence, signal=signal)
+        case Leaf():
+            return NodeTrace("signal", state, confidence, leaf=condition)
         case Not(of=child):
             return NodeTrace("not", state, confidence, children=(trace_tree(child, observations),))
         case All(of=children):
-            kind: Literal["all", "any"] = "all"
+            return NodeTrace("all", state, confidence, children=_below(children, observations))
         case Any(of=children):
-            kind = "any"
-    return NodeTrace(kind, state, confidence, children=tuple(trace_tree(child, observations) for child in children))
+            return NodeTrace("any", state, confidence, children=_below(children, observations))
+        case AtLeast(least=least, of=children):
+            return NodeTrace("at_least", state, confidence, children=_below(children, observations), least=least)
+
+
+def _below(children: Iterable[Condition], observations: Mapping[SignalName, Observation]) -> tuple[NodeTrace, ...]:
+    return tuple(trace_tree(child, observations) for child in children)
 
 
 def _state(tree: Bounds) -> tuple[NodeState, float | None]:

@@ -17,9 +17,11 @@ from router.config.bootstrap import (
     Address,
     BootstrapInputs,
     UpstreamCluster,
+    WorkerTls,
     render_bootstrap,
 )
 from router.config.envoy_binary import find_envoy
+from router.extproc.mutations import METADATA_NAMESPACE
 
 INPUTS = BootstrapInputs(
     listen=Address("127.0.0.1", 10000),
@@ -37,13 +39,21 @@ INPUTS = BootstrapInputs(
     message_timeout=2.5,
 )
 
+TCP = replace(INPUTS, worker_sockets=(), worker_addresses=(Address("10.0.0.7", 9000), Address("10.0.0.7", 9001)))
+MUTUAL = WorkerTls("/etc/p/ca.crt", "judges.internal", "/etc/p/tls.crt", "/etc/p/tls.key")
+
 VARIANTS = {
     "closed": INPUTS,
     "open": replace(INPUTS, on_failure="open"),
     "admin": replace(INPUTS, admin=Address("127.0.0.1", 9901)),
     "gateway api": replace(INPUTS, gateway_api_inference=True),
+    "reads responses": replace(INPUTS, read_responses=True),
+    "asks who it is": replace(INPUTS, forwarded_metadata=("some.filter",), attributes=("source.address",)),
     "IPv6": replace(INPUTS, listen=Address("::", 10000)),
     "one worker, no upstreams": replace(INPUTS, worker_sockets=("/w.sock",), clusters=()),
+    "TCP": TCP,
+    "TCP by name": replace(TCP, worker_addresses=(Address("judges.internal", 9000),)),
+    "TLS": replace(TCP, worker_tls=WorkerTls("/etc/ssl/certs/ca-certificates.crt", "10.0.0.7")),
     "no response headers": replace(INPUTS, response_headers=()),
     "odd names": replace(
         INPUTS,
@@ -90,6 +100,43 @@ def test_every_worker_is_an_endpoint_of_its_own() -> None:
     assert [one["endpoint"]["address"]["pipe"]["path"] for one in workers] == list(INPUTS.worker_sockets)
 
 
+def test_every_worker_on_tcp_is_an_endpoint_of_its_own_and_in_the_clear_unless_tls_is_asked_for() -> None:
+    workers = clusters(render(TCP))["pointsman_workers"]
+    assert workers["type"] == "STATIC"
+    assert "transport_socket" not in workers
+    ends = workers["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert [one["endpoint"]["address"]["socket_address"] for one in ends] == [
+        {"address": "10.0.0.7", "port_value": 9000},
+        {"address": "10.0.0.7", "port_value": 9001},
+    ]
+
+
+def test_workers_by_name_are_resolved() -> None:
+    assert clusters(render(VARIANTS["TCP by name"]))["pointsman_workers"]["type"] == "STRICT_DNS"
+
+
+def test_workers_with_tls_are_known_by_their_authority_and_their_name_and_know_envoy() -> None:
+    tls = clusters(render(replace(TCP, worker_tls=MUTUAL)))["pointsman_workers"]["transport_socket"]["typed_config"]
+    assert tls["sni"] == "judges.internal"
+    common = tls["common_tls_context"]
+    assert common["alpn_protocols"] == ["h2"]
+    assert common["tls_certificates"] == [
+        {"certificate_chain": {"filename": "/etc/p/tls.crt"}, "private_key": {"filename": "/etc/p/tls.key"}}
+    ]
+    assert common["validation_context"] == {
+        "trusted_ca": {"filename": "/etc/p/ca.crt"},
+        "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": "judges.internal"}}],
+    }
+
+
+def test_workers_that_ask_for_no_certificate_get_none() -> None:
+    tls = clusters(render(VARIANTS["TLS"]))["pointsman_workers"]["transport_socket"]["typed_config"]
+    assert "sni" not in tls
+    assert "tls_certificates" not in tls["common_tls_context"]
+    (san,) = tls["common_tls_context"]["validation_context"]["match_typed_subject_alt_names"]
+    assert san == {"san_type": "IP_ADDRESS", "matcher": {"exact": "10.0.0.7"}}
+
+
 def test_own_clusters_are_the_ones_whose_names_are_refused() -> None:
     assert set(clusters(render(replace(INPUTS, clusters=())))) == set(OWN_CLUSTERS)
 
@@ -102,6 +149,24 @@ def test_both_listeners_strip_our_headers_and_ask_the_workers(name: str) -> None
     processor = manager["http_filters"][0]["typed_config"]
     assert processor["message_timeout"] == "2.500s"
     assert processor["processing_mode"]["request_body_mode"] == "BUFFERED"
+
+
+@pytest.mark.parametrize("name", ["pointsman", "pointsman_again"])
+def test_workers_are_shown_responses_only_where_the_policy_asks_and_then_only_copies(name: str) -> None:
+    assert len(listener(render(INPUTS), name)["http_filters"]) == 2
+    judge, responses, _router = (
+        one["typed_config"] for one in listener(render(VARIANTS["reads responses"]), name)["http_filters"]
+    )
+    skipped = {"response_header_mode": "SKIP", "response_body_mode": "NONE", "response_trailer_mode": "SKIP"}
+    assert judge["processing_mode"].items() >= skipped.items()
+    assert "observability_mode" not in judge
+    assert responses["observability_mode"] is True
+    assert responses["processing_mode"]["request_body_mode"] == "NONE"
+
+
+def test_workers_may_tell_access_logs_of_decisions() -> None:
+    judge = listener(render(INPUTS))["http_filters"][0]["typed_config"]
+    assert judge["metadata_options"] == {"receiving_namespaces": {"untyped": [METADATA_NAMESPACE]}}
 
 
 def test_the_gateway_apis_header_is_stripped_where_it_is_used() -> None:
@@ -185,6 +250,8 @@ def test_http_upstreams_have_no_tls_and_keep_the_clients_host(name: str) -> None
 
 WRONG: dict[str, Callable[[], BootstrapInputs]] = {
     "at least one worker": lambda: replace(INPUTS, worker_sockets=()),
+    "by its socket or by its address": lambda: replace(INPUTS, worker_addresses=TCP.worker_addresses),
+    "their sockets are not on the network": lambda: replace(INPUTS, worker_tls=MUTUAL),
     "must differ": lambda: replace(INPUTS, clusters=(INPUTS.clusters[0], INPUTS.clusters[0])),
     "must differ from each other and from pointsman_workers": lambda: replace(
         INPUTS, clusters=(UpstreamCluster("pointsman_workers", "http://h"),)

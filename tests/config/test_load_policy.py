@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 
 from router.config.load import LoadedPolicy, load_policy, parse_policy
 from router.config.problems import PolicyError
-from router.policy.model import All, Any, Clarify, Leaf, Not, Refuse, Route
+from router.policy.model import All, Any, Clarify, Not, Refuse, Route
+from router.policy.predicate import Leaf
+from router.selection.model import Static
 from router.signals.base import SignalName
 
 Load = Callable[[str], LoadedPolicy]
@@ -48,7 +51,7 @@ def test_conditions_become_a_tree(load: Load) -> None:
     medical = Leaf(SignalName("keyword", "medical"))
     images = Leaf(SignalName("conversation", "has_images"))
     assert decision.when == All((medical, Any((images, Not(medical)))))
-    assert decision.outcome == Route(("large", "small"), "static")
+    assert decision.outcome == Route(("large", "small"), Static())
 
 
 @pytest.mark.parametrize(
@@ -124,7 +127,7 @@ ERRORS = [
         "limits: {zzzz: 1}",
         [
             'policy.yaml:6:10: limits.zzzz: unknown key "zzzz"; known are decision_ms, body_bytes, image_bytes, '
-            "image_pixels, queue, cache_bytes"
+            "image_pixels, decoded_bytes, decoded_ratio, images, parts, queue, held_bytes, cache_bytes"
         ],
     ),
     # references
@@ -154,7 +157,7 @@ ERRORS = [
     ),
     (
         "decisions:\n  - {name: d, when: {keyword: a, conversation: b}, route: {models: [small]}}",
-        ["policy.yaml:7:21: decisions[0].when: must have exactly one key: all, any, not, or a signal family"],
+        ["policy.yaml:7:21: decisions[0].when: must have exactly one key: all, any, at_least, not, or a signal family"],
     ),
     (
         "decisions:\n  - {when: {conversation: has_images}, route: {models: [small]}}",
@@ -237,6 +240,20 @@ def test_the_clusters_of_the_bootstrap_are_reserved() -> None:
 def test_a_missing_file_is_a_policy_error(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="cannot be read"):
         load_policy(tmp_path / "none.yaml")
+
+
+def test_a_pipe_is_no_policy_and_nobody_waits_for_whoever_writes_to_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policy.yaml")
+    with pytest.raises(PolicyError, match="no regular file"):
+        load_policy(tmp_path / "policy.yaml")
+
+
+def test_no_more_of_a_file_is_read_than_a_policy_may_have(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    with file.open("wb") as sparse:
+        sparse.truncate(2**34)
+    with pytest.raises(PolicyError, match="too long"):
+        load_policy(file)
 
 
 def test_packs_are_checked_again_every_ten_minutes_unless_told_otherwise(load: Load) -> None:

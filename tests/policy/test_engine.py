@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,6 +15,7 @@ from policy_cases import (
     all_observations,
     confidence,
     decision,
+    everything,
     leaf,
     no,
     policies,
@@ -27,7 +29,9 @@ from policy_cases import (
 
 from router.policy.engine import Engine
 from router.policy.logic import evaluate
-from router.policy.model import All, Any, Clarify, Decision, Not, Policy, Refuse
+from router.policy.model import All, Any, Clarify, Decision, Not, Policy, Profile, Refuse
+from router.policy.predicate import Interval, Leaf
+from router.policy.projection import Band, ScoreInput, WeightedScore
 from router.policy.verdict import Verdict
 from router.signals.base import Cost, Observation, SignalName
 
@@ -46,20 +50,24 @@ async def decide(
 
 
 def by_the_book(rules: Policy, observations: Mapping[SignalName, Observation], model: str | None) -> Decision | None:
-    """The winner by the words of the documentation, with every signal asked."""
+    """The winner by the words of the documentation, with every signal asked and every projection known."""
     respected = rules.respect_requested_model and model in {u.model for u in rules.upstreams}
+    own = [profile for profile in rules.profiles if model in profile.models]
     matching = []
-    for one in rules.decisions:
+    for one in own[0].decisions if own else rules.decisions:
         value = evaluate(one.when, observations)
         if (value is True or (value is None and one.unknown_matches)) and (one.guard or not respected):
             matching.append(one)
-    order = sorted(matching, key=lambda d: (not d.guard, -d.priority, -confidence(d.when, observations), d.name))
+    order = sorted(
+        matching,
+        key=lambda d: (not d.guard, -d.tier, -confidence(d.when, observations), -d.priority, d.name),
+    )
     return order[0] if order else None
 
 
 costs_of_signals = st.fixed_dictionaries(dict.fromkeys(NAMES, st.sampled_from(list(Cost))))
 waits_of_signals = st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(0, 3)))
-models = st.sampled_from([None, "small", "large", "stranger"])
+models = st.sampled_from([None, "small", "large", "stranger", "virtual"])
 
 
 @settings(max_examples=400)
@@ -76,20 +84,21 @@ def test_lazy_and_full_evaluation_decide_alike(
 
     async def both() -> tuple[Verdict, Verdict]:
         lazy = await Engine(rules, asked()).decide(view(model), LONG)
-        full = await Engine(rules, asked(), evaluation="full").decide(view(model), LONG)
+        full = await Engine(replace(rules, evaluation="full"), asked()).decide(view(model), LONG)
         return lazy, full
 
     lazy, full = asyncio.run(both())
-    expected = by_the_book(rules, observations, model)
+    every = everything(rules, observations)
+    expected = by_the_book(rules, every, model)
     assert full.decision == lazy.decision == (expected.name if expected else None)
     assert full.outcome == lazy.outcome == (expected.outcome if expected else None)
     assert full.skipped == ()
     if expected:
-        assert full.confidence == confidence(expected.when, observations)
+        assert full.confidence == confidence(expected.when, every)
         assert lazy.confidence is not None
         assert lazy.confidence <= full.confidence or lazy.unknown_root
     for verdict in (lazy, full):
-        known = {name: observations[name] for name in verdict.observations}
+        known = {name: every[name] for name in verdict.observations}
         assert {name: o.took(0) for name, o in verdict.observations.items()} == known
 
 
@@ -98,8 +107,7 @@ def test_lazy_and_full_evaluation_decide_alike(
 def test_order_of_decisions_in_the_file_changes_nothing(
     rules: Policy, observations: dict[SignalName, Observation], data: st.DataObject | None
 ) -> None:
-    shuffled = data.draw(st.permutations(rules.decisions)) if data else ()
-    again = policy(*shuffled, respect_requested_model=rules.respect_requested_model)
+    again = replace(rules, decisions=tuple(data.draw(st.permutations(rules.decisions)) if data else ()))
     first, second = asyncio.run(decide(rules, observations)), asyncio.run(decide(again, observations))
     assert (first.decision, first.outcome) == (second.decision, second.outcome)
 
@@ -307,8 +315,9 @@ async def test_a_signal_that_raises_is_failed_and_says_nothing_of_the_content(
     assert "secret" not in repr(verdict)
 
 
-async def test_a_signal_whose_work_was_cancelled_from_elsewhere_is_failed() -> None:
-    asked = signals(seen(a=yes()))
+@pytest.mark.parametrize("cost", list(Cost))
+async def test_a_signal_whose_work_was_cancelled_from_elsewhere_is_failed(cost: Cost) -> None:
+    asked = signals(seen(a=yes()), costs={NAMES[0]: cost})
 
     async def observe(view: object) -> Observation:
         raise asyncio.CancelledError
@@ -343,7 +352,7 @@ async def test_many_requests_are_decided_at_once_without_mixing() -> None:
 async def test_a_signal_shared_by_decisions_is_asked_once() -> None:
     asked = signals(seen(a=no()))
     rules = policy(decision("one", A), decision("two", All((A, A))), decision("three", A, guard=True))
-    await Engine(rules, asked, evaluation="full").decide(view(), LONG)
+    await Engine(replace(rules, evaluation="full"), asked).decide(view(), LONG)
     assert asked[NAMES[0]].asked == 1
 
 
@@ -370,7 +379,7 @@ async def test_the_trace_has_each_nodes_value() -> None:
     assert (one.name, one.matched, one.tree.kind, one.tree.state) == ("one", True, "all", "true")
     assert one.tree.confidence == pytest.approx(0.7)
     first, second, third = one.tree.children
-    assert (first.kind, first.state, first.signal, first.confidence) == ("signal", "true", NAMES[0], 0.9)
+    assert (first.kind, first.state, first.leaf, first.confidence) == ("signal", "true", A, 0.9)
     assert (second.kind, second.state, second.children[0].state) == ("not", "true", "false")
     assert [child.state for child in third.children] == ["unknown", "true"]
     assert (never.matched, never.tree.state) == (False, "false")
@@ -388,7 +397,75 @@ async def test_the_trace_says_what_stayed_open() -> None:
 async def test_full_evaluation_asks_every_signal_of_the_policy() -> None:
     rules = policy(decision("route", A), decision("guard", B, guard=True), respect_requested_model=True)
     asked = signals(seen(a=yes(), b=no()))
-    verdict = await Engine(rules, asked, evaluation="full").decide(view("large"), LONG)
+    verdict = await Engine(replace(rules, evaluation="full"), asked).decide(view("large"), LONG)
     assert verdict.skipped == ()
     assert verdict.reason == "requested_model"
     assert [signal.asked for signal in asked.values()] == [1, 1]
+
+
+async def test_a_projection_is_computed_as_soon_as_what_it_reads_has_answered() -> None:
+    risk = WeightedScore(SignalName("score", "risk"), (ScoreInput(A, 0.5, "match"), ScoreInput(B, 0.5, "score")))
+    level = Band(SignalName("band", "level"), risk.name, (("low", Interval(None, 0.6)), ("high", Interval(0.6))))
+    high = Leaf(level.name, labels=frozenset(("high",)))
+    rules = policy(decision("risky", high, guard=True), projections=(risk, level))
+    asked = signals(seen(a=yes(), b=no(0.3)), costs={NAMES[0]: Cost.HEURISTIC})
+    verdict = await Engine(rules, asked).decide(view(), LONG)
+    assert verdict.decision == "risky"
+    assert verdict.observations[risk.name].value == pytest.approx(0.65)
+    assert verdict.observations[level.name].label == "high"
+
+
+async def test_a_guard_over_a_projection_of_a_timed_out_signal_matches_and_says_that_it_overran() -> None:
+    risk = WeightedScore(SignalName("score", "risk"), (ScoreInput(A, 1.0, "score"),), threshold=0.5)
+    rules = policy(decision("guard", Leaf(risk.name), guard=True), projections=(risk,))
+    verdict = await Engine(rules, {NAMES[0]: StuckSignal(NAMES[0])}).decide(view(), 0.01)
+    assert (verdict.decision, verdict.unknown_root, verdict.overran) == ("guard", True, True)
+    assert verdict.observations[risk.name].status == "failed"
+
+
+async def test_a_projection_that_cannot_matter_any_more_asks_for_nothing() -> None:
+    risk = WeightedScore(SignalName("score", "risk"), (ScoreInput(B, 1.0, "score"),), threshold=0.5)
+    rules = policy(decision("cheap", A, priority=2), decision("dear", Leaf(risk.name), priority=1), projections=(risk,))
+    asked = signals(seen(a=yes(), b=yes(1.0)), costs={NAMES[0]: Cost.HEURISTIC})
+    verdict = await Engine(rules, asked).decide(view(), LONG)
+    assert verdict.decision == "cheap"
+    assert asked[NAMES[1]].asked == 0
+    assert verdict.skipped == (NAMES[1],)
+
+
+async def test_confidence_goes_before_priority_among_routes_where_the_policy_says_so() -> None:
+    rules = policy(decision("high", A, priority=9, tier=0), decision("sure", B, priority=1, tier=0))
+    verdict = await decide(rules, seen(a=yes(0.6), b=yes(0.7)))
+    assert (verdict.decision, verdict.reason) == ("sure", "confidence")
+    verdict = await decide(rules, seen(a=yes(0.7), b=yes(0.7)))
+    assert (verdict.decision, verdict.reason) == ("high", "priority")
+
+
+async def test_a_profile_has_its_own_routes_and_the_policys_guards() -> None:
+    guard, shared, own = decision("guard", A, guard=True), decision("shared", B), decision("own", B)
+    profile = Profile("team", frozenset(("auto-team",)), "x-team", frozenset(("blue",)), (guard, own), "large")
+    rules = policy(guard, shared, profiles=(profile,))
+    assert (await decide(rules, seen(a=no(), b=yes()))).decision == "shared"
+    verdict = await decide(rules, seen(a=no(), b=yes()), model="auto-team")
+    assert (verdict.decision, verdict.profile) == ("own", "team")
+    assert (await decide(rules, seen(a=yes(), b=yes()), model="auto-team")).decision == "guard"
+
+
+@pytest.mark.parametrize(
+    ("headers", "won"),
+    [
+        ({"x-team": "blue"}, "own"),
+        ({"x-team": " Blue "}, "own"),
+        ({"x-team": "ÃTÃ"}, "own"),
+        ({"x-team": "bluest"}, "shared"),
+        ({"x-team": ""}, "shared"),
+        ({"x-other": "blue"}, "shared"),
+        ({}, "shared"),
+    ],
+)
+async def test_a_profile_by_header_reads_it_as_header_signals_do(headers: dict[str, str], won: str) -> None:
+    shared, own = decision("shared", B), decision("own", B)
+    profile = Profile("team", frozenset(), "x-team", frozenset(("blue", "été")), (own,), "large")
+    rules = policy(shared, profiles=(profile,))
+    verdict = await Engine(rules, signals(seen(a=no(), b=yes()))).decide(replace(view(), headers=headers), LONG)
+    assert verdict.decision == won

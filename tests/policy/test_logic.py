@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_cases import NAMES, all_observations, conditions, leaf, no, observed_values, seen, unknown, yes
 
-from router.policy.logic import conjunction, disjunction, evaluate, negation, signals_of
+from router.policy.logic import at_least, conjunction, disjunction, evaluate, negation, signals_of
 from router.policy.model import All, Any, Condition, Not
 from router.signals.base import Observation, SignalName
 
@@ -40,6 +40,23 @@ def test_not_of_unknown_is_unknown() -> None:
 def test_empty_all_is_true_and_empty_any_is_false() -> None:
     assert evaluate(All(()), {}) is True
     assert evaluate(Any(()), {}) is False
+
+
+@given(st.lists(st.sampled_from(TRUTHS), min_size=1, max_size=5), st.data())
+def test_at_least_has_all_and_any_as_its_ends_and_counts_between(
+    values: list[bool | None], data: st.DataObject
+) -> None:
+    assert at_least(1, values) is disjunction(values)
+    assert at_least(len(values), values) is conjunction(values)
+    least = data.draw(st.integers(1, len(values)))
+    unknowns = [index for index, value in enumerate(values) if value is None]
+    completions = set()
+    for truths in itertools.product((True, False), repeat=len(unknowns)):
+        complete = list(values)
+        for index, truth in zip(unknowns, truths, strict=True):
+            complete[index] = truth
+        completions.add(sum(value is True for value in complete) >= least)
+    assert at_least(least, values) is (completions.pop() if len(completions) == 1 else None)
 
 
 def test_tree_over_observations() -> None:
@@ -88,7 +105,8 @@ def test_learning_an_unknown_never_flips_a_decided_root(
     before = evaluate(condition, observations)
     learned = {name: truth[name] if o.matched is None else o for name, o in observations.items()}
     after = evaluate(condition, learned)
-    assert after is not None
+    # An answer without a score leaves a predicate on the score unknown.
+    assert after is not None or any(answer.score is None for answer in learned.values())
     assert before is None or before is after
 
 
