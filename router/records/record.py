@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from router.policy.resolve import Resolution
 from router.policy.verdict import NodeTrace, Verdict
+from router.selection.choice import Choice
 from router.signals.base import Evidence, Observation
 
 OutcomeKind = Literal["route", "refuse", "clarify"]
+
+NO_CAPABLE_MODEL = "no_capable_model"
+"""Reason of a request that no model of its route can take, and code of its refusal."""
 
 MAX_EVIDENCE = 16
 """Pieces of evidence that a record keeps of one observation; a request may hold thousands."""
@@ -42,6 +47,10 @@ class DecisionRecord:
     parse: float
     decide: float
     duration: float
+    resolution: Resolution | None = None
+    """How the upstream was found, or that none was; None for an answer that needs none."""
+    enforced: bool = True
+    """Whether what was decided was done, or only recorded."""
 
     def summary(self) -> dict[str, Any]:
         """What a log line holds: all but the trees."""
@@ -52,10 +61,13 @@ class DecisionRecord:
             "requested_model": self.requested_model,
             "decision": self.decision,
             "outcome": self.outcome,
+            "enforced": self.enforced,
             "reason": self.verdict.reason,
             "model": self.model,
             "cluster": self.cluster,
             "signals": {str(name): observation_json(o) for name, o in sorted(self.verdict.observations.items())},
+            "profile": self.verdict.profile,
+            "selection": None if self.resolution is None else resolution_json(self.resolution),
             "skipped": [str(name) for name in self.verdict.skipped],
             "body_bytes": self.body_bytes,
             "turns": self.turns,
@@ -88,6 +100,7 @@ def observation_json(observation: Observation) -> dict[str, Any]:
         "status": observation.status,
         "matched": observation.matched,
         "score": _rounded(observation.score),
+        "value": _rounded(observation.value),
         "label": observation.label or None,
         "reason": observation.reason or None,
         "pack": observation.pack or None,
@@ -98,11 +111,37 @@ def observation_json(observation: Observation) -> dict[str, Any]:
     return {key: value for key, value in pairs.items() if value is not None or key == "matched"}
 
 
+def resolution_json(resolution: Resolution) -> dict[str, Any]:
+    """How the upstream was found, without the keys that say nothing. A seed is written in hex, it has 64 bits."""
+    choice, needs = resolution.choice, resolution.needs
+    pairs: dict[str, Any] = {
+        "by": resolution.select or None,
+        "from": resolution.source,
+        "reason": choice.reason if choice else NO_CAPABLE_MODEL,
+        "propensity": _rounded(choice.propensities[choice.model]) if choice else None,
+        "candidates": choice and [_candidate(choice, model) for model in choice.propensities],
+        "filtered": {model: [need.word for need in unmet] for model, unmet in resolution.filtered.items()} or None,
+        "seed": f"{resolution.seed:016x}" if choice else None,
+        "state": {"version": resolution.state_version, "digest": resolution.state_digest}
+        if resolution.state_version
+        else None,
+        "text_tokens": needs.text_tokens,
+        "output_tokens": needs.output_tokens,
+    }
+    return {key: value for key, value in pairs.items() if value is not None}
+
+
 def node_json(node: NodeTrace) -> dict[str, Any]:
     """A tree, nodes as nested objects."""
     result: dict[str, Any] = {"kind": node.kind, "state": node.state, "confidence": _rounded(node.confidence)}
-    if node.signal is not None:
-        result["signal"] = str(node.signal)
+    if node.leaf is not None:
+        result["signal"] = str(node.leaf.signal)
+        if node.leaf.within is not None:
+            result["within"] = str(node.leaf.within)
+        if node.leaf.labels:
+            result["labels"] = sorted(node.leaf.labels)
+    if node.least is not None:
+        result["least"] = node.least
     if node.children:
         result["children"] = [node_json(child) for child in node.children]
     return result
@@ -111,6 +150,12 @@ def node_json(node: NodeTrace) -> dict[str, Any]:
 def milliseconds(seconds: float) -> float:
     """To the microsecond."""
     return round(seconds * 1000, 3)
+
+
+def _candidate(choice: Choice, model: str) -> dict[str, Any]:
+    score = choice.scores.get(model)
+    pairs = {"model": model, "propensity": _rounded(choice.propensities[model]), "score": _rounded(score)}
+    return {key: value for key, value in pairs.items() if value is not None}
 
 
 def _evidence(evidence: Evidence) -> Iterator[tuple[str, Any]]:

@@ -2,11 +2,18 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 
-from router.policy.model import Decision, Leaf, Not, Route
+from router.policy.model import Decision, Not, Route
+from router.policy.predicate import Leaf
+from router.policy.resolve import Resolution
 from router.policy.verdict import Verdict
 from router.records.record import MAX_EVIDENCE, DecisionRecord
 from router.records.record_id import new_record_id
+from router.selection.choice import Choice
+from router.selection.model import Static
+from router.selection.needs import Needs, Unmet
+from router.selection.upstream import Upstream
 from router.signals.base import Evidence, Observation, SignalName, failed, observed
 
 IMAGE = SignalName("image", "passport")
@@ -14,9 +21,9 @@ WORDS = SignalName("keyword", "words")
 
 
 def record_with(observations: dict[SignalName, Observation]) -> DecisionRecord:
-    decision = Decision("d", 3, True, True, Not(Leaf(IMAGE)), Route(("m",), "static"))
+    decision = Decision("d", 3, True, True, Not(Leaf(IMAGE)), Route(("m",), Static()), 3)
     verdict = Verdict(
-        "d", decision.outcome, "priority", 0.5, False, True, observations, (WORDS,), (), 0.001, (decision,)
+        "d", decision.outcome, "priority", 0.5, False, True, observations, (WORDS,), (), 0.001, (decision,), {}
     )
     return DecisionRecord(
         record="r",
@@ -75,6 +82,33 @@ def test_the_whole_record_has_every_tree_and_is_json() -> None:
     [tree] = json.loads(json.dumps(whole, allow_nan=False))["decisions"]
     assert tree["tree"]["kind"] == "not"
     assert tree["tree"]["children"][0]["signal"] == "image/passport"
+
+
+def test_a_record_says_how_its_upstream_was_found() -> None:
+    choice = Choice("m", "drawn", {"m": 0.25, "n": 0.75}, {"m": 0.5})
+    resolution = Resolution(
+        upstream=Upstream("m", "c", None, "m", ("text",)),
+        choice=choice,
+        source="route",
+        select="bandit",
+        seed=2**63 + 5,
+        state_version=7,
+        state_digest="ab",
+        filtered={"p": (Unmet("input", "image"), Unmet("context", "context", 9, 5))},
+        needs=Needs(frozenset(), frozenset(), frozenset(), 11, None),
+    )
+    assert replace(record_with({}), resolution=resolution).summary()["selection"] == {
+        "by": "bandit",
+        "from": "route",
+        "reason": "drawn",
+        "propensity": 0.25,
+        "candidates": [{"model": "m", "propensity": 0.25, "score": 0.5}, {"model": "n", "propensity": 0.75}],
+        "filtered": {"p": ["input:image", "context"]},
+        "seed": "8000000000000005",
+        "state": {"version": 7, "digest": "ab"},
+        "text_tokens": 11,
+    }
+    assert record_with({}).summary()["selection"] is None
 
 
 def test_record_ids_are_uuids_of_version_7_that_sort_by_time_and_differ() -> None:

@@ -1,0 +1,203 @@
+"""Puts records into their store, in a thread of its own behind a bounded queue: no request ever waits for a disk.
+
+What finds the queue full, or a store that cannot be written, is dropped and counted. A store that is only busy is tried
+again. Of a process that is killed, records of about the last second are lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from opentelemetry.metrics import Counter
+
+from router.config.schema import RecordSettings
+from router.records.basis import Basis
+from router.records.record import DecisionRecord
+from router.records.sqlite_store import Row, SqliteStore, StoreError
+from router.records.stored import encode, to_stored
+
+logger = logging.getLogger(__name__)
+
+QUEUED_RECORDS: Final = 8192
+"""Records that may wait; one takes a few kB, most of it evidence."""
+
+BATCH: Final = 1000
+"""Records of one transaction at most."""
+
+PAUSE_SECONDS: Final = 0.5
+"""Between two looks at the queue."""
+
+PRUNE_SECONDS: Final = 30.0
+"""Between two looks at what has become too old or too much."""
+
+CLOSE_SECONDS: Final = 5.0
+"""How long the end of the process waits for records that are still queued."""
+
+STORES: Final = {"sqlite": SqliteStore}
+"""By the policy's word."""
+
+
+class RecordWriter:
+    """Takes records from any thread; `dropped` counts what was lost, by `reason`: `queue_full`, `store`, `unreadable`.
+
+    One for each worker, for all its policies: where and how long records are kept stands in their basis.
+    """
+
+    def __init__(
+        self,
+        dropped: Counter,
+        limit: int = QUEUED_RECORDS,
+        pause: float = PAUSE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing runs before `start`; `limit` records may wait, `pause` is in seconds."""
+        self._dropped = dropped
+        self._limit = limit
+        self._pause = pause
+        self._clock = clock
+        self._version = version("pointsman")
+        self._queue: deque[tuple[Basis, DecisionRecord]] = deque()
+        self._refused = 0
+        self._batch: list[Row] = []
+        self._bases: dict[str, bytes] = {}
+        self._settings: RecordSettings | None = None
+        self._store: SqliteStore | None = None
+        self._pruned = float("-inf")
+        self._failing = False
+        self._lost = 0
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="records", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write; once more does nothing."""
+        if not self._thread.is_alive() and not self._closing.is_set():
+            self._thread.start()
+
+    def put(self, basis: Basis, record: DecisionRecord) -> None:
+        """Queue a record; never waits."""
+        if len(self._queue) < self._limit:
+            self._queue.append((basis, record))
+        else:
+            self._refused += 1
+
+    def close(self) -> None:
+        """Write what is queued, for at most CLOSE_SECONDS."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._pause):
+            self._work()
+        self._work()
+        self._drop(self._batch_lost() + len(self._queue), "store")
+        self._give_up()
+
+    def _work(self) -> None:
+        """Write what is queued; whatever goes wrong ends no thread."""
+        try:
+            while self._fill() and self._append():
+                pass
+            self._prune()
+        except Exception as error:
+            # The message may quote a record; the type can't.
+            self._failed(type(error).__name__)
+            self._drop(self._batch_lost(), "store")
+        refused, self._refused = self._refused, 0
+        self._drop(refused, "queue_full")
+
+    def _fill(self) -> bool:
+        """Encode what is queued, up to a batch of one place; whether there is anything to write."""
+        while self._queue and len(self._batch) < BATCH:
+            basis, record = self._queue[0]
+            if self._batch and basis.settings != self._settings:
+                break
+            self._queue.popleft()
+            self._settle(basis.settings)
+            try:
+                body = encode(to_stored(record, self._version))
+            except (UnicodeEncodeError, TypeError, ValueError) as error:
+                logger.warning("record not kept", extra={"fields": {"error_type": type(error).__name__}})
+                self._drop(1, "unreadable")
+                continue
+            self._batch.append(Row(record.record, record.decision, record.model, basis.digest, body))
+            self._bases[basis.digest] = basis.body
+            # Let go of the interpreter: whoever serves requests should not wait for a whole batch.
+            time.sleep(0)
+        return bool(self._batch)
+
+    def _settle(self, settings: RecordSettings) -> None:
+        """Write to another place from now on, if it is another one."""
+        if settings == self._settings:
+            return
+        if self._store is not None and (self._settings is None or settings.path != self._settings.path):
+            self._give_up()
+        self._settings = settings
+        self._pruned = float("-inf")
+
+    def _append(self) -> bool:
+        """Write the batch; whether to go on with the next. One that finds the store busy stays for later."""
+        try:
+            store = self._opened()
+            store.append(self._batch, self._bases)
+        except StoreError as error:
+            self._failed(str(error))
+            if not error.busy:
+                self._give_up()
+                self._drop(self._batch_lost(), "store")
+                # What is queued by now would find the same.
+            return False
+        self._batch_lost()
+        if self._failing:
+            self._failing = False
+            logger.info("records are kept again", extra={"fields": {"lost": self._lost}})
+            self._lost = 0
+        return True
+
+    def _opened(self) -> SqliteStore:
+        if self._settings is None:
+            raise StoreError("nothing to write")
+        if self._store is None:
+            self._store = STORES[self._settings.store](Path(self._settings.path))
+        return self._store
+
+    def _prune(self) -> None:
+        settings = self._settings
+        if self._store is None or settings is None or self._clock() - self._pruned < PRUNE_SECONDS:
+            return
+        self._pruned = self._clock()
+        try:
+            self._store.prune(settings.keep_days * 86_400, settings.keep_bytes)
+        except StoreError as error:
+            self._failed(str(error))
+            if not error.busy:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def _batch_lost(self) -> int:
+        lost = len(self._batch)
+        self._batch, self._bases = [], {}
+        return lost
+
+    def _drop(self, count: int, reason: str) -> None:
+        if count:
+            self._lost += count
+            self._dropped.add(count, {"reason": reason})
+
+    def _failed(self, why: str) -> None:
+        """One line when it begins; `records are kept again` ends it."""
+        if not self._failing:
+            self._failing = True
+            name = Path(self._settings.path).name if self._settings else ""
+            logger.error("records are not kept", extra={"fields": {"file": name, "why": why}})
