@@ -18,12 +18,16 @@ class WorkerReport:
     """One worker: `since` is when it said so (RFC 3339 in UTC; None when it said nothing), `why` why it is not ready.
 
     `ended`: its process is gone and nothing came after it yet; `missing`: there is no word of it, or none to be read.
+    `policy` is the digest that it serves, empty where it serves none; `refused_policy` what is wrong with the policy
+    file where that has changed to something that cannot be served.
     """
 
     worker: int
     state: Literal["starting", "ready", "not_ready", "ended", "missing"]
     since: str | None
     why: tuple[str, ...]
+    policy: str = ""
+    refused_policy: tuple[str, ...] = ()
 
 
 def report_on(worker: int, file: Path) -> WorkerReport:
@@ -36,4 +40,4 @@ def report_on(worker: int, file: Path) -> WorkerReport:
         return WorkerReport(worker, "missing", None, ("it has not said anything yet",))
     if not said.is_of_a_living_process():
         return WorkerReport(worker, "ended", said.since, ("its process has ended and none has followed yet",))
-    return WorkerReport(worker, said.state, said.since, said.why)
+    return WorkerReport(worker, said.state, said.since, said.why, said.policy, said.refused_policy)

@@ -8,19 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from google.protobuf.struct_pb2 import Struct
+
 from router.proto import ext_proc_pb2 as pb
+
+MAX_LENGTH_DIGITS = 18
+"""Of a body's length, as many as fit into 64 bits for sure."""
+
+_ALONE = pb.ProcessingRequest()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What is known before the body. `headers` maps lower-case names to their first value, pseudo-headers included.
+    """What is known before the body. `headers` maps lower-case names to their first value, pseudo-headers included; of
+    `content-encoding` to all its values as one list, since each names layers that lie on the body.
 
-    `path` is as sent, with the query.
+    `path` is as sent, with the query. `copy` says that Envoy shows a copy and takes no answer. `metadata`, by
+    namespace, and `attributes` are what Envoy passes on of what filters in front found out.
     """
 
     method: str
     path: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    copy: bool = False
+    metadata: Mapping[str, Struct] = field(default_factory=dict, repr=False)
+    attributes: Mapping[str, Struct] = field(default_factory=dict, repr=False)
 
     @property
     def charset(self) -> str:
@@ -32,15 +44,38 @@ class RequestHead:
         return ""
 
     @property
+    def content_length(self) -> int:
+        """How long the body is said to be, in bytes; 0 where that is not said, or is no number."""
+        length = self.headers.get("content-length", "")
+        return int(length) if length.isascii() and length.isdigit() and len(length) <= MAX_LENGTH_DIGITS else 0
+
+    @property
     def content_encoding(self) -> str:
         """Lower case; empty when the body is not encoded."""
         return self.headers.get("content-encoding", "").strip().lower()
 
 
-def read_head(message: pb.HttpHeaders) -> RequestHead:
-    """The head in Envoy's message. Bytes beyond ASCII are read as Latin-1, which loses nothing."""
+def read_head(message: pb.HttpHeaders, around: pb.ProcessingRequest = _ALONE) -> RequestHead:
+    """The head in Envoy's message; `around` is the message that it came in."""
+    headers = read_headers(message)
+    return RequestHead(
+        method=headers.get(":method", ""),
+        path=headers.get(":path", ""),
+        headers=headers,
+        copy=around.observability_mode,
+        metadata=around.metadata_context.filter_metadata,
+        attributes=around.attributes,
+    )
+
+
+def read_headers(message: pb.HttpHeaders) -> dict[str, str]:
+    """First values by lower-case name, of content-encoding all. Bytes beyond ASCII are read as Latin-1, which loses
+    nothing."""
     headers: dict[str, str] = {}
     for header in message.headers.headers:
         value = header.raw_value.decode("latin-1") if header.raw_value else header.value
-        headers.setdefault(header.key.lower(), value)
-    return RequestHead(method=headers.get(":method", ""), path=headers.get(":path", ""), headers=headers)
+        name = header.key.lower()
+        if name == "content-encoding" and name in headers:
+            headers[name] = f"{headers[name]}, {value}"
+        headers.setdefault(name, value)
+    return headers

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 VARIABLE = "POINTSMAN_HEARTBEAT_FD"
 """The environment variable that tells a worker which of its descriptors is the write end."""
@@ -38,14 +38,22 @@ class Pulse:
     def __init__(self, read_end: int) -> None:
         self._read_end = read_end
         self._last: float | None = None
+        self._at_first: Callable[[], None] | None = None
         os.set_blocking(read_end, False)
         asyncio.get_running_loop().add_reader(read_end, self._hear)
 
     def _hear(self) -> None:
         if os.read(self._read_end, 4096):
             self._last = time.monotonic()
+            if self._at_first is not None:
+                told, self._at_first = self._at_first, None
+                told()
         else:
             self.close()
+
+    def once(self, told: Callable[[], None]) -> None:
+        """Call this with the first beat, when the worker's loop runs and its signals are handled."""
+        self._at_first = told
 
     def close(self) -> None:
         """Listen no more; the descriptor stays open."""

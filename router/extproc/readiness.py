@@ -6,10 +6,11 @@ tells whoever looks from outside the process. What makes a worker unready is fou
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from router.actions.edits import Edits
@@ -42,37 +43,80 @@ class NotReadyError(Exception):
     """A judge was asked although its worker is not to be believed."""
 
 
+class _Tenant:
+    """A judge and how many requests are before it; `gone` is set when it was followed and the last of them is done."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.followed = False
+        self.requests = 0
+        self.gone = asyncio.Event()
+
+    @contextlib.contextmanager
+    def judging(self) -> Iterator[Judge]:
+        self.requests += 1
+        try:
+            yield self.judge
+        finally:
+            self.requests -= 1
+            self.look_around()
+
+    def look_around(self) -> None:
+        if self.followed and not self.requests:
+            self.gone.set()
+
+
 class Door:
     """The judge, while its worker may be believed; once shut, every request gets the policy's outcome of failure.
 
-    Health alone does not keep requests away: when too few workers are healthy, Envoy sends to the others as well.
+    Health alone does not keep requests away: when too few workers are healthy, Envoy sends to the others as well. One
+    judge may follow another; each request is judged by one of them from beginning to end.
     """
 
     def __init__(self, policy: Policy, judge: Judge | None) -> None:
         """With no judge it is shut from the start."""
         self._policy = policy
-        self._judge = judge
+        self._tenant = _Tenant(judge) if judge is not None else None
+
+    @property
+    def open(self) -> bool:
+        """Whether requests are judged."""
+        return self._tenant is not None
 
     def shut(self) -> None:
         """Judge no more; what is being judged goes on."""
-        self._judge = None
+        self._tenant = None
+
+    def hand_over(self, policy: Policy, judge: Judge) -> asyncio.Event:
+        """Judge by this one from now on; the event is set when the former one has nobody before it any more."""
+        former, self._tenant = self._believed(), _Tenant(judge)
+        self._policy = policy
+        former.followed = True
+        former.look_around()
+        return former.gone
+
+    def reads_body(self, head: RequestHead) -> bool:
+        """See `Judge`; once shut, the judging itself says so."""
+        return self._tenant is None or self._tenant.judge.reads_body(head)
 
     async def judge_headers(self, head: RequestHead) -> Edits | Reply:
         """See `Judge`; raises NotReadyError once shut."""
-        return await self._believed().judge_headers(head)
+        with self._believed().judging() as judge:
+            return await judge.judge_headers(head)
 
     async def judge(self, head: RequestHead, body: bytes) -> Edits | Reply:
         """See `Judge`; raises NotReadyError once shut."""
-        return await self._believed().judge(head, body)
+        with self._believed().judging() as judge:
+            return await judge.judge(head, body)
 
     def failed(self, head: RequestHead | None, kind: FailureKind) -> Edits | Reply:
-        """The policy's outcome for a request that could not be judged."""
+        """The outcome for a request that could not be judged, by the policy that serves now."""
         return failure_outcome(self._policy, head, kind)
 
-    def _believed(self) -> Judge:
-        if self._judge is None:
+    def _believed(self) -> _Tenant:
+        if self._tenant is None:
             raise NotReadyError
-        return self._judge
+        return self._tenant
 
 
 class Readiness:
@@ -84,10 +128,12 @@ class Readiness:
         self._worker = worker
         self._file = file
         self._ready = False
+        self._policy = ""
 
     async def gained(self, seconds: float, policy: str) -> None:
         """Take requests from now on; `seconds` is how long the start took, `policy` the digest that is served."""
         self._ready = True
+        self._policy = policy
         self._instruments.ready.add(1)
         await self._service.set_ready(True)
         logger.info("ready", extra={"fields": {"worker": self._worker, "policy": policy, "seconds": round(seconds, 3)}})
@@ -108,6 +154,17 @@ class Readiness:
             logger.error("not ready", extra={"fields": {"worker": self._worker, "why": reason}})
         self._tell("not_ready", why)
 
+    def moved(self, policy: str) -> None:
+        """Another policy is served from now on; `policy` is its digest."""
+        self._policy = policy
+        if self._ready:
+            self._tell("ready")
+
+    def stayed(self, why: Sequence[str]) -> None:
+        """The policy file has changed and what it says cannot be served: the former policy goes on."""
+        if self._ready:
+            self._tell("ready", refused_policy=why)
+
     def draining(self) -> None:
         """The worker is about to end; health is told by the service's own drain."""
         self._tell("not_ready", ("it is draining",))
@@ -123,8 +180,8 @@ class Readiness:
             if said is not None and said.pid == os.getpid():
                 self._file.unlink(missing_ok=True)
 
-    def _tell(self, state: Stage, why: Sequence[str] = ()) -> None:
-        _write(self._file, state_of_this_process(self._worker, state, why))
+    def _tell(self, state: Stage, why: Sequence[str] = (), refused_policy: Sequence[str] = ()) -> None:
+        _write(self._file, state_of_this_process(self._worker, state, why, self._policy, refused_policy))
 
 
 def _write(file: Path, state: WorkerState) -> None:

@@ -15,8 +15,11 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from router.extproc.certificates import TlsFiles
 from router.extproc.exchange import Exchange, Judge
-from router.extproc.sockets import claim_socket
+from router.extproc.listening import bind
+from router.extproc.onlooker import TellResponse
+from router.extproc.room import Room
 from router.proto import ext_proc_pb2 as pb
 from router.telemetry.instruments import Instruments
 
@@ -67,30 +70,44 @@ def build_service(
     deadline: float,
     instruments: Instruments,
     socket_mode: int = 0o600,
+    tell_response: TellResponse | None = None,
+    tls: TlsFiles | None = None,
+    room: Room | None = None,
 ) -> Service:
     """A service bound to `address`, not yet started; needs a running event loop.
 
     `address` is `unix:/path` or `host:port`. `body_bytes` is the largest body that Envoy is set up to send, `deadline`
-    the seconds that the judge has for a request, `socket_mode` the permissions of a Unix socket. Raises
-    SocketUnavailableError, or RuntimeError for a TCP port in use.
+    the seconds that the judge has for a request, `socket_mode` the permissions of a Unix socket. `tell_response` is
+    given what was read of responses that Envoy shows. `tls` is for TCP. `room` bounds the
+    bodies that exchanges have in hand together. Raises SocketUnavailableError.
     """
     server = grpc.aio.server(options=_options(body_bytes))
     statuses = health.aio.HealthServicer()  # type: ignore[attr-defined]
     health_pb2_grpc.add_HealthServicer_to_server(statuses, server)
-    server.add_generic_rpc_handlers((_handlers(judge, deadline, instruments),))
-    socket = Path(address.removeprefix("unix:")) if address.startswith("unix:") else None
-    if socket is not None:
-        claim_socket(socket)
-    server.add_insecure_port(address)
-    return Service(server, statuses, socket, socket_mode)
+    server.add_generic_rpc_handlers((_handlers(judge, deadline, instruments, body_bytes, tell_response, room),))
+    return Service(server, statuses, bind(server, address, tls), socket_mode)
 
 
-def _handlers(judge: Judge, deadline: float, instruments: Instruments) -> grpc.GenericRpcHandler[Any, Any]:
+def _handlers(
+    judge: Judge,
+    deadline: float,
+    instruments: Instruments,
+    body_bytes: int,
+    tell_response: TellResponse | None,
+    room: Room | None,
+) -> grpc.GenericRpcHandler[Any, Any]:
     async def process(
         messages: AsyncIterable[pb.ProcessingRequest], _context: object
     ) -> AsyncIterator[pb.ProcessingResponse]:
-        async for response in Exchange(judge, deadline, instruments).answers(messages):
-            yield response
+        exchange = Exchange(judge, deadline, instruments, body_bytes, tell_response, room)
+        stream: Any = aiter(messages)
+        try:
+            async for response in exchange.answers(stream):
+                yield response
+        finally:
+            # gRPC's iterator keeps its last message, a body of megabytes, and is part of a cycle: without this it would
+            # be there until the collector has come by twice.
+            await stream.aclose()
 
     method = grpc.stream_stream_rpc_method_handler(
         process,

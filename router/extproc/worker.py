@@ -1,49 +1,45 @@
-"""One worker: the place where its objects are made, and its life from start to drain.
+"""One worker's life, from start to drain: what it serves with is built in `house.py`.
 
-Run by the supervisor as `python -m router.extproc.worker`. `build_house` is the composition root: nothing else
-constructs what it uses, and `pointsman explain` decides in the same house.
+Run by the supervisor as `python -m router.extproc.worker`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import logging
+import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvloop
 
-from router.config.load import LoadedPolicy, load_policy
+from router.config.load import LoadedPolicy, load_policy, parse_policy
 from router.config.problems import PolicyError
+from router.extproc.certificates import TlsFiles
 from router.extproc.exchange import Judge
+from router.extproc.feeding import Feed, ResponseLog
 from router.extproc.heartbeat import beat
+from router.extproc.house import House, SetupError, move_in
 from router.extproc.lifeline import end_with_supervisor
-from router.extproc.pipeline import Pipeline
+from router.extproc.memory import WORTHWHILE_BYTES, Trimmer
+from router.extproc.onlooker import TellResponse
 from router.extproc.readiness import Door, Readiness, tell_of_start
+from router.extproc.reload import PolicyFile, Tenure, changed
+from router.extproc.room import Room
 from router.extproc.service import Service, build_service
 from router.extproc.sockets import SocketUnavailableError
-from router.inference.cache import EmbeddingCache
+from router.extproc.stuck import until_stuck
 from router.inference.canary import Canary
-from router.inference.encoders import Encoders
-from router.inference.executor import InferenceExecutor
-from router.inference.gate import GoldenError, Miss, check_encoders
-from router.inference.open import open_encoders
-from router.packs.files import PackError, towers_of
-from router.packs.store import Pack, open_pack
-from router.policy.engine import Engine
-from router.policy.logic import signals_of
-from router.records.record import DecisionRecord
-from router.request.images import ImageLimits
-from router.signals.base import Signal, SignalName
-from router.signals.registry import FAMILIES, SignalSetupError
+from router.inference.gate import GoldenError, Miss
+from router.records.writer import RecordWriter
+from router.selection.snapshot import no_state
+from router.selection.watch import StateWatch
 from router.telemetry.instruments import Instruments, create_instruments
 from router.telemetry.log import configure_logging
 from router.telemetry.worker_state import state_file
@@ -60,226 +56,300 @@ DRAIN_GRACE = 10.0
 """Seconds that running exchanges have to end."""
 
 
-class SetupError(Exception):
-    """A worker that cannot be made ready; `reasons` say what is wrong, for the operator, `misses` what the gate saw."""
-
-    def __init__(self, reasons: Sequence[str], misses: Sequence[Miss] = ()) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = tuple(reasons)
-        self.misses = tuple(misses)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenPacks:
-    """The packs that the policy's encoders name."""
-
-    text: Pack | None
-    vision: Pack | None
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What a worker serves with, and where its models run."""
-
-    pipeline: Pipeline
-    encoders: Encoders
-    executor: InferenceExecutor
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How one worker runs. `threads` is how many model calls run at a time, `socket_mode` the socket's permissions."""
+    """How one worker runs. `threads` is how many model calls run at a time, `socket_mode` the socket's permissions.
+
+    `state` is the file of what selections learn from, `feedback` the host and port that take what was measured. With
+    `listen`, a host and port, it serves there and not at `socket`, which then only says where its state is written.
+    """
 
     config: Path
     socket: Path
     index: int
     threads: int
     socket_mode: int = 0o600
+    state: Path | None = None
+    feedback: tuple[str, int] | None = None
+    listen: tuple[str, int] | None = None
+    tls: TlsFiles | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it serves, in gRPC's words."""
+        if self.listen is None:
+            return f"unix:{self.socket}"
+        host, port = self.listen
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def open_packs(loaded: LoadedPolicy) -> OpenPacks:
-    """Find the packs and check the files they carry; raises PackError."""
-    text, vision = loaded.encoders.text, loaded.encoders.vision
-    return OpenPacks(
-        text=open_pack(text, "text", loaded.base) if text else None,
-        vision=open_pack(vision, "vision", loaded.base) if vision else None,
-    )
+async def serve(options: WorkerOptions) -> bool:
+    """Start, serve until SIGTERM, drain; True when it was a model that hangs that ended it.
 
-
-@contextlib.asynccontextmanager
-async def build_house(loaded: LoadedPolicy, threads: int) -> AsyncIterator[House]:
-    """Everything that judges under this policy, proven by the parity gate and warm; raises SetupError.
-
-    Only signals that a decision names are built: no other can change what is decided.
+    Raises PolicyError or SocketUnavailableError when it cannot even refuse.
     """
-    limits = loaded.limits
-    executor = InferenceExecutor(threads, limits.queue)
-    parsing = ThreadPoolExecutor(1, thread_name_prefix="parsing")
-    try:
-        packs = open_packs(loaded)
-        image_limits = ImageLimits(bytes=limits.image_bytes, pixels=limits.image_pixels)
-        cache = EmbeddingCache(limits.cache_bytes)
-        encoders = open_encoders(
-            packs.text, packs.vision, executor, cache, image_limits, dimension=loaded.encoders.dimension
-        )
-        _warn_of_drift(packs)
-        misses = check_encoders(encoders)
-        if misses:
-            raise SetupError([f"a pack has drifted from its reference: {miss}" for miss in misses], misses)
-        signals = _build_signals(loaded, encoders)
-        for built in signals.values():
-            await built.prepare()
-        engine = Engine(loaded.policy, signals)
-        pipeline = Pipeline(loaded.policy, engine, limits.decision_ms / 1000, parsing, log_decision)
-        yield House(pipeline, encoders, executor)
-    except (PackError, SignalSetupError) as error:
-        raise SetupError([str(error)]) from error
-    finally:
-        executor.close()
-        parsing.shutdown(wait=False, cancel_futures=True)
-
-
-def _warn_of_drift(packs: OpenPacks) -> None:
-    """Whoever exported a pack may have accepted that it misses its bound; serving says so."""
-    for pack in filter(None, (packs.text, packs.vision)):
-        for tower in towers_of(pack.manifest):
-            if tower.parity is not None and tower.parity.drift_allowed:
-                fields = {"pack": pack.manifest.name, "worst": tower.parity.worst, "gate": tower.parity.gate}
-                logger.warning("pack with drift that was allowed", extra={"fields": fields})
-
-
-def _build_signals(loaded: LoadedPolicy, encoders: Encoders) -> dict[SignalName, Signal]:
-    named = {name for decision in loaded.policy.decisions for name in signals_of(decision.when)}
-    return {
-        spec.name: FAMILIES[spec.name.family].build(spec.name, spec.settings, encoders)
-        for spec in loaded.signals
-        if spec.name in named
-    }
-
-
-def log_decision(record: DecisionRecord) -> None:
-    """One line a decision."""
-    logger.info("decision", extra={"fields": record.summary})
-
-
-async def serve(options: WorkerOptions) -> None:
-    """Start, serve until SIGTERM, drain; raises PolicyError or SocketUnavailableError when it cannot even refuse."""
-    stop = asyncio.Event()
+    stop, reload = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, reload.set)
     beating = asyncio.create_task(beat())
-    await run(options, stop, create_instruments())
+    stuck = await run(options, stop, create_instruments(), reload)
     beating.cancel()
+    return stuck
 
 
-async def run(options: WorkerOptions, stop: asyncio.Event, instruments: Instruments) -> None:
-    """A worker's life until `stop`.
+async def run(
+    options: WorkerOptions, stop: asyncio.Event, instruments: Instruments, reload: asyncio.Event | None = None
+) -> bool:
+    """A worker's life until `stop`, or until a model hangs, which True says; `reload` asks it to read its policy again.
 
     One that cannot be made ready stays, NOT_SERVING, and says why: to start it again and again would change nothing and
-    hide the reason. Raises PolicyError or SocketUnavailableError.
+    hide the reason. Another policy is tried when there is one. Raises PolicyError or SocketUnavailableError.
     """
-    started = time.monotonic()
-    tell_of_start(options.index, state_file(options.socket))
-    loaded = load_policy(options.config)
-    try:
-        async with build_house(loaded, options.threads) as house:
-            canary = _canary(house, loaded.parity.interval)
-            door = Door(loaded.policy, house.pipeline)
-            service = _service_of(options, loaded, door, instruments)
-            readiness = Readiness(service, instruments, options.index, state_file(options.socket))
-            # What was built lives as long as the worker: the collector need not look at it again with every request.
-            gc.collect()
-            gc.freeze()
-            await service.start()
-            await readiness.gained(time.monotonic() - started, loaded.policy.digest)
-            await _until_stop(stop, canary, readiness, door)
-            logger.info("draining", extra={"fields": {"worker": options.index}})
-            readiness.draining()
-            await service.drain(DRAIN_NOTICE, DRAIN_GRACE)
-            readiness.ended()
-    except SetupError as error:
-        await _refuse(options, loaded, error, stop, instruments)
+    reload = reload or asyncio.Event()
+    learnt = StateWatch(options.state) if options.state else None
+    if learnt is not None:
+        learnt.start()
+    records = RecordWriter(instruments.records_dropped)
+    stuck = False
+    while not stop.is_set() and not stuck:
+        started = time.monotonic()
+        tell_of_start(options.index, state_file(options.socket))
+        loaded = load_policy(options.config)
+        try:
+            state = learnt.snapshot if learnt else no_state
+            houses = [await move_in(loaded, options.threads, snapshot=state, records=records)]
+            canaries = [canary_of(houses[0])]
+        except SetupError as error:
+            await _refuse(options, loaded, error, stop, reload, instruments)
+        else:
+            # Handed over, not kept: the models of the first policy have to go when one with others follows.
+            stuck = await _serve_with(houses.pop(), canaries.pop(), options, started, stop, reload, instruments)
+    if learnt is not None:
+        learnt.close()
+    await asyncio.to_thread(records.close)
     logger.info("ended", extra={"fields": {"worker": options.index}})
+    return stuck
 
 
-def _service_of(options: WorkerOptions, loaded: LoadedPolicy, judge: Judge, instruments: Instruments) -> Service:
+async def _serve_with(
+    house: House,
+    canary: Canary | None,
+    options: WorkerOptions,
+    started: float,
+    stop: asyncio.Event,
+    reload: asyncio.Event,
+    instruments: Instruments,
+) -> bool:
+    """Whether it ended because a model hangs."""
+    door = Door(house.loaded.policy, house.pipeline)
+    feed = Feed(*options.feedback) if options.feedback is not None else None
+    # Of the policy that serves at the time.
+    responses = ResponseLog(lambda: {upstream.model for upstream in tenure.house.loaded.policy.upstreams}, feed)
+    trimmer = Trimmer()
+    room = Room(house.loaded.limits.held_bytes, trimmer.after)
+    service = _service_of(options, house.loaded, door, instruments, responses.tell, room)
+    readiness = Readiness(service, instruments, options.index, state_file(options.socket))
+    tenure = Tenure(house, door, readiness, instruments, options.threads)
+    watch = Watch(readiness, door, house, canary)
+    policy = house.loaded.policy.digest
+    del house, canary
+    # What was built lives as long as the worker: the collector need not look at it again with every request.
+    gc.collect()
+    gc.freeze()
+    await service.start()
+    await readiness.gained(time.monotonic() - started, policy)
+
+    def moved(house: House) -> None:
+        watch.follow(house)
+        room.limit = house.loaded.limits.held_bytes
+        # What the models of the former policy took.
+        trimmer.after(WORTHWHILE_BYTES)
+
+    beside = [asyncio.create_task(tenure.watch(reload, moved))]
+    if feed is not None:
+        beside.append(asyncio.create_task(feed.run()))
+    stuck = asyncio.create_task(until_stuck(lambda: tenure.house.machinery.executor))
+    beside += [stuck, ending := asyncio.create_task(_told(stop))]
+    await asyncio.wait((stuck, ending), return_when=asyncio.FIRST_COMPLETED)
+    hangs = stuck.done()
+    for task in beside:
+        task.cancel()
+    watch.end()
+    logger.info("draining", extra={"fields": {"worker": options.index}})
+    readiness.draining()
+    await service.drain(DRAIN_NOTICE, DRAIN_GRACE)
+    readiness.ended()
+    trimmer.close()
+    tenure.close()
+    return hangs
+
+
+def _service_of(
+    options: WorkerOptions,
+    loaded: LoadedPolicy,
+    judge: Judge,
+    instruments: Instruments,
+    tell_response: TellResponse | None = None,
+    room: Room | None = None,
+) -> Service:
     return build_service(
         judge,
-        address=f"unix:{options.socket}",
-        body_bytes=loaded.limits.body_bytes,
+        address=options.address,
+        body_bytes=loaded.limits.wire_bytes,
         deadline=loaded.limits.decision_ms / 1000 + EXCHANGE_SLACK,
         instruments=instruments,
         socket_mode=options.socket_mode,
+        tell_response=tell_response,
+        tls=options.tls,
+        room=room,
     )
 
 
-def _canary(house: House, interval: float) -> Canary | None:
-    """None where the policy wants none; raises SetupError."""
-    if not interval:
+def canary_of(house: House) -> Canary | None:
+    """The canary over the packs of this house, None where its policy wants none; raises SetupError."""
+    if not house.loaded.parity.interval:
         return None
     try:
-        return Canary(house.encoders, house.executor, interval)
+        return Canary(house.machinery.encoders, house.machinery.executor, house.loaded.parity.interval)
     except GoldenError as error:
         raise SetupError([str(error)]) from error
 
 
-async def _until_stop(stop: asyncio.Event, canary: Canary | None, readiness: Readiness, door: Door) -> None:
-    """Wait for the end; a miss of the canary on the way there shuts the door."""
-    watching = asyncio.create_task(_watch(canary, readiness, door)) if canary is not None else None
-    await stop.wait()
-    if watching is not None:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+class Watch:
+    """The canary at work over the house that serves; a miss shuts the door."""
 
+    def __init__(self, readiness: Readiness, door: Door, house: House, canary: Canary | None) -> None:
+        self._readiness = readiness
+        self._door = door
+        self._house = house
+        self._task = asyncio.create_task(self._watch(canary)) if canary else None
 
-async def _watch(canary: Canary, readiness: Readiness, door: Door) -> None:
-    """Tell of a miss first: Envoy gets the time to send its requests to workers that can judge them."""
-    misses = await canary.watch()
-    await readiness.refused(
-        [f"the canary found that a pack has drifted while serving: {miss}" for miss in misses], misses
-    )
-    await asyncio.sleep(DRAIN_NOTICE)
-    door.shut()
+    def follow(self, house: House) -> None:
+        """Watch over this house instead; one with the same packs and the same interval is watched already."""
+        before, self._house = self._house, house
+        if (before.machinery, before.loaded.parity) == (house.machinery, house.loaded.parity):
+            return
+        self.end()
+        try:
+            canary = canary_of(house)
+        except SetupError as error:
+            self._task = asyncio.create_task(self._shut(error.reasons, ()))
+        else:
+            self._task = asyncio.create_task(self._watch(canary)) if canary else None
+
+    def end(self) -> None:
+        """Watch no more."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _watch(self, canary: Canary) -> None:
+        misses = await canary.watch()
+        await self._shut([f"the canary found that a pack has drifted while serving: {miss}" for miss in misses], misses)
+
+    async def _shut(self, reasons: Sequence[str], misses: Sequence[Miss]) -> None:
+        """Tell of it first: Envoy gets the time to send its requests to workers that can judge them."""
+        await self._readiness.refused(reasons, misses)
+        await asyncio.sleep(DRAIN_NOTICE)
+        self._door.shut()
 
 
 async def _refuse(
-    options: WorkerOptions, loaded: LoadedPolicy, error: SetupError, stop: asyncio.Event, instruments: Instruments
+    options: WorkerOptions,
+    loaded: LoadedPolicy,
+    error: SetupError,
+    stop: asyncio.Event,
+    reload: asyncio.Event,
+    instruments: Instruments,
 ) -> None:
-    """Be there without being ready, until `stop`."""
+    """Be there without being ready, until `stop`, or until there is another policy to try."""
     service = _service_of(options, loaded, Door(loaded.policy, None), instruments)
     readiness = Readiness(service, instruments, options.index, state_file(options.socket))
     await service.start()
     await readiness.refused(error.reasons, error.misses)
-    await stop.wait()
+    ending = asyncio.create_task(stop.wait())
+    looking = asyncio.create_task(_another_policy(options.config, loaded, reload))
+    await asyncio.wait((ending, looking), return_when=asyncio.FIRST_COMPLETED)
+    for task in (ending, looking):
+        task.cancel()
     await service.drain(0, DRAIN_GRACE)
     readiness.ended()
 
 
+async def _told(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _another_policy(path: Path, loaded: LoadedPolicy, reload: asyncio.Event) -> None:
+    """Return once there is a policy worth trying: one that holds."""
+    file = PolicyFile(path, loaded.policy.digest)
+    while True:
+        text = await changed(file, reload)
+        try:
+            await asyncio.to_thread(parse_policy, text, path)
+        except PolicyError as error:
+            logger.error("policy refused", extra={"fields": {"why": str(error)}})
+        else:
+            return
+
+
 def main() -> int:
-    """0 after a drain, 1 when it could not even say that it is not ready."""
-    options = _read_options()
+    """0 after a drain, 1 when it could not even say that it is not ready.
+
+    With `--check` it only finds out whether this code can read the policy, and serves nothing.
+    """
+    options, check = _read_options()
     end_with_supervisor(DRAIN_NOTICE + DRAIN_GRACE + 1)
     try:
-        uvloop.run(serve(options))
+        if check:
+            load_policy(options.config)
+        elif uvloop.run(serve(options)):
+            # Otherwise the end would wait for the thread that hangs.
+            logging.shutdown()
+            os._exit(1)
     except (PolicyError, SocketUnavailableError) as error:
         logger.error("not ready", extra={"fields": {"worker": options.index, "why": str(error)}})
         return 1
     return 0
 
 
-def _read_options() -> WorkerOptions:
+def _read_options() -> tuple[WorkerOptions, bool]:
     parser = argparse.ArgumentParser(prog="python -m router.extproc.worker")
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--socket", type=Path, required=True)
     parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--socket-mode", type=lambda text: int(text, 8), default=0o600)
+    parser.add_argument("--state", type=Path)
+    parser.add_argument("--feedback", type=_host_and_port)
+    parser.add_argument("--listen", type=_host_and_port)
+    parser.add_argument("--tls-cert", type=Path)
+    parser.add_argument("--tls-key", type=Path)
+    parser.add_argument("--tls-client-ca", type=Path)
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--log-format", choices=("json", "console"), default="json")
     parser.add_argument("--log-level", default="INFO")
     options = parser.parse_args()
     configure_logging(options.log_format, options.log_level)
-    return WorkerOptions(options.config, options.socket, options.index, options.threads, options.socket_mode)
+    read = WorkerOptions(
+        options.config,
+        options.socket,
+        options.index,
+        options.threads,
+        options.socket_mode,
+        options.state,
+        options.feedback,
+        options.listen,
+        TlsFiles(options.tls_cert, options.tls_key, options.tls_client_ca) if options.tls_cert else None,
+    )
+    return read, options.check
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 if __name__ == "__main__":

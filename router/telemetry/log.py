@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import sys
 import threading
 import time
@@ -91,6 +92,11 @@ class QueuedHandler(logging.Handler):
         self._thread.join(CLOSE_SECONDS)
         super().close()
 
+    @property
+    def stuck(self) -> bool:
+        """Whether, after closing, a line is still being written."""
+        return self._thread.is_alive()
+
     def _run(self) -> None:
         while not self._closing.wait(self._pause):
             self._write()
@@ -110,13 +116,23 @@ def configure_logging(form: LogFormat, level: str = "INFO") -> None:
     stream = logging.StreamHandler(sys.stderr)
     stream.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
     handler = QueuedHandler(stream)
-    atexit.register(handler.close)
+    atexit.register(_close_at_exit, handler)
     # What no format prints need not be found out for every line: the caller's place, thread and process.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # documented under "Optimization" in logging's how-to
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+
+
+def _close_at_exit(handler: QueuedHandler) -> None:
+    """Close it; where nobody takes what is written, end the process at once, with status 1 since lines are lost.
+
+    Python's own end would flush what the thread is writing, and wait for as long as nobody reads.
+    """
+    handler.close()
+    if handler.stuck:
+        os._exit(1)
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

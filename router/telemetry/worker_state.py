@@ -22,6 +22,9 @@ Stage = Literal["starting", "ready", "not_ready"]
 class WorkerState:
     """A worker's state: `worker` is its index, `since` RFC 3339 in UTC, `why` has the reasons of one that is not ready.
 
+    `policy` is the digest of the policy that it serves, empty before it serves one; `refused_policy` says what is wrong
+    with the policy file where that has changed to something that cannot be served.
+
     `pid` and `process_start` (clock ticks since boot; None where it cannot be known) name the process together: a pid
     alone is given to another process some day, and to the same worker of a restarted container at once.
     """
@@ -32,6 +35,8 @@ class WorkerState:
     why: tuple[str, ...]
     pid: int
     process_start: int | None
+    policy: str = ""
+    refused_policy: tuple[str, ...] = ()
 
     def is_of_a_living_process(self) -> bool:
         """Whether the process that wrote this still runs."""
@@ -47,11 +52,13 @@ def state_file(socket: Path) -> Path:
     return socket.with_suffix(".state.json")
 
 
-def state_of_this_process(worker: int, state: Stage, why: Sequence[str] = ()) -> WorkerState:
+def state_of_this_process(
+    worker: int, state: Stage, why: Sequence[str] = (), policy: str = "", refused_policy: Sequence[str] = ()
+) -> WorkerState:
     """A state from now on, of the process that asks."""
     pid = os.getpid()
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return WorkerState(worker, state, since, tuple(why), pid, process_start(pid))
+    return WorkerState(worker, state, since, tuple(why), pid, process_start(pid), policy, tuple(refused_policy))
 
 
 def write_state(file: Path, state: WorkerState) -> None:

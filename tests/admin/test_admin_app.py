@@ -91,6 +91,34 @@ async def test_readyz_follows_what_the_workers_say(tmp_path: Path) -> None:
     assert seen == [503, 503, 200, 503, 503]
 
 
+def _serves(digest: str, stage: Stage = "ready", *refused: str) -> Put:
+    return lambda file: write_state(file, state_of_this_process(0, stage, (), digest, refused))
+
+
+@pytest.mark.parametrize(
+    ("puts", "served", "refused", "of_each"),
+    [
+        ([_serves("a")], ["a"], [], ["a"]),
+        ([_serves("b"), _serves("a"), _serves("b")], ["a", "b"], [], ["b", "a", "b"]),
+        ([_serves("a", "ready", "line 3: x", "line 9: y")], ["a"], ["line 3: x", "line 9: y"], ["a"]),
+        ([_serves("a", "ready", "same"), _serves("a", "ready", "same")], ["a"], ["same"], ["a", "a"]),
+        ([_serves("a", "not_ready")], [], [], ["a"]),
+        ([_said("starting"), _nothing, _garbled], [], [], [None, None, None]),
+        ([_serves("a"), _said_by_another], ["a"], [], ["a", None]),
+    ],
+)
+async def test_policy_names_what_is_served_and_why_a_changed_file_is_not(
+    tmp_path: Path, puts: list[Put], served: list[str], refused: list[str], of_each: list[str | None]
+) -> None:
+    paths = files(tmp_path, len(puts))
+    for put, path in zip(puts, paths, strict=True):
+        put(path)
+    answer = await ask(build_app(paths), "/policy")
+    assert answer.status_code == 200
+    workers = [{"worker": index, "policy": digest} for index, digest in enumerate(of_each)]
+    assert answer.json() == {"served": served, "refused": refused, "workers": workers}
+
+
 async def test_livez_does_not_ask_the_workers(tmp_path: Path) -> None:
     answer = await ask(build_app(files(tmp_path, 2)), "/livez")
     assert (answer.status_code, answer.json()) == (200, {"live": True})
@@ -104,7 +132,7 @@ async def test_every_other_path_is_404(tmp_path: Path, path: str) -> None:
     assert (answer.status_code, answer.json()) == (404, {"error": "Not Found"})
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/policy"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "ANY"])
 async def test_every_other_method_is_405(tmp_path: Path, path: str, method: str) -> None:
     answer = await ask(build_app(files(tmp_path, 1)), path, method)
@@ -124,7 +152,14 @@ async def test_an_error_of_our_own_is_500_without_its_text(tmp_path: Path, monke
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/livez"), ("GET", "/readyz"), ("HEAD", "/readyz"), ("GET", "/nothing"), ("POST", "/livez")],
+    [
+        ("GET", "/livez"),
+        ("GET", "/readyz"),
+        ("HEAD", "/readyz"),
+        ("GET", "/policy"),
+        ("GET", "/nothing"),
+        ("POST", "/livez"),
+    ],
 )
 async def test_no_answer_is_kept_or_guessed_at(tmp_path: Path, method: str, path: str) -> None:
     answer = await ask(build_app(files(tmp_path, 1)), path, method)

@@ -22,6 +22,7 @@ from tiny_packs import digest, write_vision_pack
 from typer.testing import CliRunner
 
 from router.cli.main import app
+from router.selection.state_file import FILE_NAME, load
 from router.telemetry.worker_state import read_state, state_file
 
 PATIENCE = 60.0
@@ -78,15 +79,15 @@ class Serving:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[[], Serving]]:
-    """`serve()`: under a policy with the pack in tmp_path; whatever is left of it is killed at teardown."""
+def serve(tmp_path: Path) -> Iterator[Callable[..., Serving]]:
+    """`serve()`: by default a policy with the pack in tmp_path; whatever is left of it is killed at teardown."""
     running: list[Serving] = []
 
-    def start() -> Serving:
+    def start(policy: str = POLICY, *flags: object) -> Serving:
         config, runtime, log = tmp_path / "policy.yaml", tmp_path / "run", tmp_path / "log"
-        config.write_text(POLICY)
+        config.write_text(policy)
         address = f"127.0.0.1:{free_port()}"
-        words = ["-m", "router.cli.main", "serve", "-c", config, "--workers", "1", "--runtime-dir", runtime]
+        words = ["-m", "router.cli.main", "serve", "-c", config, "--workers", "1", "--runtime-dir", runtime, *flags]
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, *map(str, words)],
@@ -106,7 +107,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[], Serving]]:
 
 
 def test_a_worker_with_a_good_pack_makes_it_ready_and_sigterm_ends_it_all(
-    tmp_path: Path, serve: Callable[[], Serving]
+    tmp_path: Path, serve: Callable[..., Serving]
 ) -> None:
     write_vision_pack(tmp_path / "pack")
     serving = serve()
@@ -128,7 +129,7 @@ def test_a_worker_with_a_good_pack_makes_it_ready_and_sigterm_ends_it_all(
 
 
 def test_a_drifted_pack_is_not_ready_and_readyz_names_pack_and_stage(
-    tmp_path: Path, serve: Callable[[], Serving]
+    tmp_path: Path, serve: Callable[..., Serving]
 ) -> None:
     pack = write_vision_pack(tmp_path / "pack")
     golden = dict(np.load(pack / "golden/vision.npz"))
@@ -144,7 +145,7 @@ def test_a_drifted_pack_is_not_ready_and_readyz_names_pack_and_stage(
     assert serving.get("/livez").status_code == 200
 
 
-def test_a_killed_worker_is_not_ready_until_it_is_back(tmp_path: Path, serve: Callable[[], Serving]) -> None:
+def test_a_killed_worker_is_not_ready_until_it_is_back(tmp_path: Path, serve: Callable[..., Serving]) -> None:
     write_vision_pack(tmp_path / "pack")
     serving = serve()
     serving.until_ready()
@@ -186,3 +187,72 @@ def test_a_port_in_use_is_said_and_no_worker_started(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.strip().endswith(f"error: --admin {admin}: Address already in use")
     assert not list((tmp_path / "run").glob("worker-*"))
+
+
+LEARNS = """\
+version: 1
+upstreams:
+  - {model: small, cluster: local, endpoint: "http://127.0.0.1:8001"}
+  - {model: large, cluster: remote, endpoint: "http://127.0.0.1:8002"}
+default_model: small
+decisions:
+  - {name: one, when: {conversation: has_images}, route: {models: [small, large], select: bandit}}
+"""
+
+
+def reward(record: str, **change: object) -> dict[str, object]:
+    return {"record": record, "decision": "one", "model": "large", "reward": 1.0, **change}
+
+
+def test_rewards_survive_a_kill_and_are_there_after_a_restart(tmp_path: Path, serve: Callable[..., Serving]) -> None:
+    (tmp_path / "state").mkdir()
+    serving = serve(LEARNS, "--state", tmp_path / "state")
+    serving.until_ready()
+    rows = [reward(f"r{n}") for n in range(20)]
+    answer = httpx.post(serving.url + "/rewards", json=rows, timeout=PATIENCE, trust_env=False)
+    assert answer.json() == {"received": 20, "new": 20}
+    assert httpx.post(serving.url + "/rewards", json=reward("x", decision="two"), trust_env=False).status_code == 422
+    file = tmp_path / "state" / FILE_NAME
+    wait_for(file.exists, "the state to be saved")
+    serving.process.kill()
+    serving.process.wait()
+    assert load(file).arm("one", "large").rewards == 20
+    again = serve(LEARNS, "--state", tmp_path / "state")
+    again.until_ready()
+    httpx.post(again.url + "/rewards", json=reward("r20"), timeout=PATIENCE, trust_env=False)
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(PATIENCE) == 0
+    assert load(file).arm("one", "large").rewards == 21
+
+
+def wait_for(holds: Callable[[], bool], what: str) -> None:
+    limit = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < limit, f"waited for {what}"
+        time.sleep(0.01)
+
+
+def test_two_may_not_keep_one_state(tmp_path: Path, serve: Callable[..., Serving]) -> None:
+    first = serve(LEARNS, "--state", tmp_path / "state")
+    first.until_ready()
+    words = ["serve", "-c", tmp_path / "policy.yaml", "--runtime-dir", tmp_path / "run2", "--state", tmp_path / "state"]
+    result = CliRunner().invoke(app, [*map(str, words), "--admin", f"127.0.0.1:{free_port()}"])
+    assert result.exit_code == 1
+    assert "is in use by another `pointsman serve`; name another folder with --state" in result.stderr
+
+
+def test_a_state_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "policy.yaml").write_text(LEARNS)
+    words = [
+        "serve",
+        "-c",
+        tmp_path / "policy.yaml",
+        "--runtime-dir",
+        tmp_path / "run",
+        "--state",
+        tmp_path / "taken/x",
+    ]
+    result = CliRunner().invoke(app, [*map(str, words), "--admin", f"127.0.0.1:{free_port()}"])
+    assert result.exit_code == 1
+    assert "name a folder that can be written with --state" in result.stderr

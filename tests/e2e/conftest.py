@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from e2e_harness import Child, Recorder, RunningEnvoy, Upstream, UpstreamServer, accepts, wait_until
+import yaml
+from e2e_harness import Child, Recorder, RunningEnvoy, Upstream, UpstreamServer, accepts, free_address, wait_until
+from e2e_place import BODY_BYTES, Bootstrap, Place, add_second_processor
 
-from router.config.bootstrap import Address
+from router.config.bootstrap import Address, BootstrapInputs, UpstreamCluster, render_bootstrap
 from router.config.envoy_binary import find_envoy
 
 
@@ -91,7 +93,51 @@ def start_upstream() -> Iterator[Callable[[str], Upstream]]:
 def start_fake_worker(start_child: Callable[..., Child]) -> Callable[..., Child]:
     """`start_fake_worker(socket, behaviour, notice=0)`: fake_worker.py in a process of its own, which says `ready`."""
 
-    def start(path: Path, behaviour: str, notice: float = 0.0) -> Child:
-        return start_child([sys.executable, Path(__file__).with_name("fake_worker.py"), path, behaviour, str(notice)])
+    def start(path: Path, behaviour: str, notice: float = 0.0, body_bytes: int = 1 << 20) -> Child:
+        script = Path(__file__).with_name("fake_worker.py")
+        return start_child([sys.executable, script, path, behaviour, str(notice), str(body_bytes)])
 
     return start
+
+
+@pytest.fixture
+def build_place(
+    tmp_path: Path,
+    start_envoy: Callable[..., RunningEnvoy],
+    start_upstream: Callable[[str], Upstream],
+    start_fake_worker: Callable[..., Child],
+) -> Callable[..., Place]:
+    """`build_place(change)`; `change` alters the bootstrap that is rendered. Of two `workers` the second is asked by a
+    filter of its own, after the first.
+    """
+
+    def build(
+        change: Callable[[Bootstrap], None] = lambda bootstrap: None,
+        *,
+        upstream: str = "",
+        read_responses: bool = False,
+        workers: int = 1,
+        body_bytes: int = BODY_BYTES,
+    ) -> Place:
+        b = start_upstream("b")
+        sockets = [tmp_path / "run" / f"w{index}.sock" for index in range(workers)]
+        children = [start_fake_worker(path, "closed", 0.0, body_bytes) for path in sockets]
+        wait_until(lambda: all(child.said("ready") or not child.alive for child in children), "the workers")
+        inputs = BootstrapInputs(
+            listen=free_address(),
+            admin=free_address(),
+            worker_sockets=(str(sockets[0]),),
+            clusters=(UpstreamCluster("b", upstream or b.url),),
+            default_cluster="b",
+            on_failure="closed",
+            body_bytes=body_bytes,
+            message_timeout=2.0,
+            read_responses=read_responses,
+        )
+        bootstrap = yaml.safe_load(render_bootstrap(inputs))
+        if workers == 2:
+            add_second_processor(bootstrap, sockets[1])
+        change(bootstrap)
+        return Place(start_envoy(yaml.safe_dump(bootstrap), inputs.listen, inputs.admin), children, b)
+
+    return build

@@ -20,7 +20,7 @@ import pytest
 
 from router.config.bootstrap import Address
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 
 def free_address() -> Address:
@@ -30,12 +30,12 @@ def free_address() -> Address:
         return Address("127.0.0.1", probe.getsockname()[1])
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds; fails after START_SECONDS."""
-    limit = time.monotonic() + START_SECONDS
+def wait_until(holds: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
+    """Poll until it holds; fails after so many seconds."""
+    limit = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > limit:
-            pytest.fail(f"waited {START_SECONDS} s for {what}")
+            pytest.fail(f"waited {seconds} s for {what}")
         time.sleep(0.02)
 
 
@@ -100,10 +100,17 @@ class RunningEnvoy:
 
     def counter(self, name: str) -> int:
         """The counter that has this name or ends in it, summed over its owners."""
+        return self._stat(name, "Counters")
+
+    def gauge(self, name: str) -> int:
+        """As `counter`, for what can fall again."""
+        return self._stat(name, "Gauges")
+
+    def _stat(self, name: str, kind: str) -> int:
         assert self.admin is not None
         connection = http.client.HTTPConnection(self.admin.host, self.admin.port, timeout=5)
         try:
-            connection.request("GET", "/stats?format=json&type=Counters")
+            connection.request("GET", f"/stats?format=json&type={kind}")
             stats = json.loads(connection.getresponse().read())["stats"]
         finally:
             connection.close()
@@ -182,11 +189,18 @@ class Recorder(socketserver.StreamRequestHandler):
         while True:
             line = self.rfile.readline()
             size = int(line, 16)
-            chunk = self.rfile.read(size + 2)
-            raw += line + chunk
-            body += chunk[:-2]
+            raw += line
             if size == 0:
-                return body, raw
+                return body, raw + self._trailers()
+            chunk = self.rfile.read(size + 2)
+            raw += chunk
+            body += chunk[:-2]
+
+    def _trailers(self) -> bytes:
+        raw = b""
+        while (line := self.rfile.readline()) != b"\r\n":
+            raw += line
+        return raw + line
 
 
 @dataclass(frozen=True)

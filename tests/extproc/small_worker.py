@@ -2,7 +2,7 @@
 
 Every start writes a file `INDEX.PID` into the folder. `obedient` ends on SIGTERM and says so in `INDEX.PID.ended`,
 `stubborn` ignores it, `crash` ends at once, `hanging` beats for a moment and is then stopped, `beating` goes on
-beating. All but `crash` follow their supervisor.
+beating and writes `INDEX.PID.hangup` on SIGHUP. All but `crash` follow their supervisor.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ if mode == "obedient":
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
 if mode == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if mode == "beating":
+    signal.signal(signal.SIGHUP, lambda *_: mark.with_name(mark.name + ".hangup").touch())
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 if mode != "crash":
     end_with_supervisor(grace=0.5)

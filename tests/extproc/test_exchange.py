@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -37,6 +37,10 @@ class FakeJudge:
     outcome: Outcome = ROUTED
     failure: Edits | Reply | Exception = CLOSED
     calls: list[tuple[object, ...]] = field(default_factory=list)
+    reads: bool = True
+
+    def reads_body(self, head: RequestHead) -> bool:
+        return self.reads
 
     async def judge_headers(self, head: RequestHead) -> Edits | Reply:
         self.calls.append(("headers", head.method))
@@ -105,6 +109,15 @@ RESPONSE_BODY = pb.ProcessingRequest(response_body=pb.HttpBody(body=b"x"))
 RESPONSE_TRAILERS = pb.ProcessingRequest(response_trailers=pb.HttpTrailers())
 EMPTY = pb.ProcessingRequest()
 
+
+def as_copy(message: pb.ProcessingRequest) -> pb.ProcessingRequest:
+    """The message as Envoy sends it in its observability mode."""
+    copy = pb.ProcessingRequest()
+    copy.CopyFrom(message)
+    copy.observability_mode = True
+    return copy
+
+
 WAIT = pb.ProcessingResponse(request_headers=pb.HeadersResponse())
 
 
@@ -154,6 +167,13 @@ async def stream(messages: Sequence[pb.ProcessingRequest | Exception]) -> AsyncI
         yield message
 
 
+BODY_BYTES = 200_000
+
+
+def exchange(judge: FakeJudge, deadline: float, instruments: Instruments) -> Exchange:
+    return Exchange(judge, deadline, instruments, BODY_BYTES)
+
+
 async def run(
     judge: FakeJudge,
     messages: Sequence[pb.ProcessingRequest | Exception],
@@ -161,12 +181,21 @@ async def run(
     deadline: float = 30.0,
 ) -> list[pb.ProcessingResponse]:
     """Every answer; fails if one would not survive the wire."""
-    answers = [answer async for answer in Exchange(judge, deadline, instruments).answers(stream(messages))]
+    answers = [answer async for answer in exchange(judge, deadline, instruments).answers(stream(messages))]
     assert [pb.ProcessingResponse.FromString(answer.SerializeToString()) for answer in answers] == answers
     return answers
 
 
+def piece(data: bytes, end: bool = False) -> pb.ProcessingResponse:
+    """A piece of a body on its way on."""
+    sent = pb.BodyMutation(streamed_response=pb.StreamedBodyResponse(body=data, end_of_stream=end))
+    return pb.ProcessingResponse(request_body=pb.BodyResponse(response=pb.CommonResponse(body_mutation=sent)))
+
+
 BUFFERED, STREAMED = pb.ProcessingMode.BUFFERED, pb.ProcessingMode.STREAMED
+DUPLEX = pb.ProcessingMode.FULL_DUPLEX_STREAMED
+TRAILERS_GO_ON = pb.ProcessingResponse(request_trailers=pb.TrailersResponse())
+TOLD = Edits((("x-pointsman-cluster", "b"),), metadata=(("decision", "block"), ("model", "m")))
 JUDGED_HEADERS = ("headers", "POST")
 
 SEQUENCES = {
@@ -227,10 +256,22 @@ SEQUENCES = {
         [WAIT, on_body(changes("b", remove=["x-pointsman-model"]))],
         [("body", "POST", b"{}")],
     ),
-    "trailers without a body are waved on": (
-        FakeJudge(),
+    "trailers in place of the body": (
+        FakeJudge(REFUSAL),
         [headers(), REQUEST_TRAILERS],
-        [WAIT, pb.ProcessingResponse(request_trailers=pb.TrailersResponse())],
+        [WAIT, answered(REFUSAL)],
+        [("body", "POST", b"")],
+    ),
+    "trailers in place of the body let nothing through, since nothing can route it any more": (
+        FakeJudge(failure=DEFAULT),
+        [headers(), REQUEST_TRAILERS],
+        [WAIT, answered(LAST_RESORT)],
+        [("body", "POST", b""), ("failed", "exception", True)],
+    ),
+    "trailers before all else are waved on": (
+        FakeJudge(),
+        [REQUEST_TRAILERS],
+        [TRAILERS_GO_ON],
         [],
     ),
     "messages about the response are waved on": (
@@ -348,6 +389,133 @@ SEQUENCES = {
         [answered(LAST_RESORT)],
         [JUDGED_HEADERS, ("failed", "exception", True)],
     ),
+    "body in pieces": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), body(b"{", end=False), body(b"}")],
+        [on_headers(changes("b")), piece(b"{}", end=True)],
+        [("body", "POST", b"{}")],
+    ),
+    "body in one piece, replaced by a long one": (
+        FakeJudge(Edits((("x-pointsman-cluster", "b"),), body=b"x" * 65537)),
+        [headers(("content-length", "2"), mode=DUPLEX), body(b"{}")],
+        [on_headers(changes("b")), piece(b"x" * 65536), piece(b"x", end=True)],
+        [("body", "POST", b"{}")],
+    ),
+    "body in pieces, replaced by nothing": (
+        FakeJudge(Edits((("x-pointsman-cluster", "b"),), body=b"")),
+        [headers(mode=DUPLEX), body(b"{}")],
+        [on_headers(changes("b")), piece(b"", end=True)],
+        [("body", "POST", b"{}")],
+    ),
+    "body in pieces that ends with an empty one": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), body(b"{}", end=False), body(b"")],
+        [on_headers(changes("b")), piece(b"{}", end=True)],
+        [("body", "POST", b"{}")],
+    ),
+    "body in pieces, with trailers": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), body(b"{}", end=False), REQUEST_TRAILERS],
+        [on_headers(changes("b")), piece(b"{}"), TRAILERS_GO_ON],
+        [("body", "POST", b"{}")],
+    ),
+    "no body but trailers, in pieces": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), REQUEST_TRAILERS],
+        [on_headers(changes("b")), TRAILERS_GO_ON],
+        [("body", "POST", b"")],
+    ),
+    "body in pieces, refused": (
+        FakeJudge(REFUSAL),
+        [headers(mode=DUPLEX), body(b"{}", end=False), REQUEST_TRAILERS],
+        [answered(REFUSAL)],
+        [("body", "POST", b"{}")],
+    ),
+    "no body, where it would come in pieces": (
+        FakeJudge(),
+        [headers(end=True, mode=DUPLEX)],
+        [on_headers(changes("b"))],
+        [JUDGED_HEADERS],
+    ),
+    "judge raises over a body in pieces, open": (
+        FakeJudge(ValueError(SECRET), DEFAULT),
+        [headers(mode=DUPLEX), body(b"{}", end=False), REQUEST_TRAILERS],
+        [on_headers(changes("default")), piece(b"{}"), TRAILERS_GO_ON],
+        [("body", "POST", b"{}"), ("failed", "exception", True)],
+    ),
+    "as many pieces as allowed": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), body(b"x" * 199_999, end=False), body(b"x")],
+        [on_headers(changes("b")), *[piece(b"x" * 65536)] * 3, piece(b"x" * 3392, end=True)],
+        [("body", "POST", b"x" * 200_000)],
+    ),
+    "too many pieces": (
+        FakeJudge(),
+        [headers(mode=DUPLEX), body(b"x" * 200_000, end=False), body(b"x")],
+        [answered(CLOSED)],
+        [("failed", "body_too_large", True)],
+    ),
+    "too many pieces to go on, open": (
+        FakeJudge(failure=DEFAULT),
+        [headers(mode=DUPLEX), body(b"x" * 200_001, end=False)],
+        [answered(LAST_RESORT)],
+        [("failed", "body_too_large", True)],
+    ),
+    "headers twice between pieces, open": (
+        FakeJudge(failure=DEFAULT),
+        [headers(mode=DUPLEX), body(b"{", end=False), headers(mode=DUPLEX)],
+        [answered(LAST_RESORT)],
+        [("failed", "second_headers", True)],
+    ),
+    "client gone between pieces": (FakeJudge(), [headers(mode=DUPLEX), body(b"{", end=False)], [], []),
+    "body that is not read": (
+        FakeJudge(reads=False),
+        [headers(mode=BUFFERED), body(b"{}")],
+        [on_headers(changes("b"))],
+        [JUDGED_HEADERS],
+    ),
+    "body that is not read is not missed where it is not shown": (
+        FakeJudge(reads=False),
+        [headers(mode=pb.ProcessingMode.NONE)],
+        [on_headers(changes("b"))],
+        [JUDGED_HEADERS],
+    ),
+    "body that is not read, refused": (
+        FakeJudge(REFUSAL, reads=False),
+        [headers(mode=DUPLEX), body(b"{}")],
+        [answered(REFUSAL)],
+        [JUDGED_HEADERS],
+    ),
+    "pieces that are not read go on at once, however many": (
+        FakeJudge(reads=False),
+        [headers(mode=DUPLEX), body(b"x" * 200_001, end=False), body(b"", end=False), body(b"{}"), EMPTY],
+        [on_headers(changes("b")), piece(b"x" * 200_001), piece(b""), piece(b"{}", end=True)],
+        [JUDGED_HEADERS],
+    ),
+    "pieces that are not read, with trailers": (
+        FakeJudge(reads=False),
+        [headers(mode=DUPLEX), body(b"{}", end=False), REQUEST_TRAILERS, EMPTY],
+        [on_headers(changes("b")), piece(b"{}"), TRAILERS_GO_ON],
+        [JUDGED_HEADERS],
+    ),
+    "copies are judged and not answered": (
+        FakeJudge(REFUSAL),
+        [as_copy(headers()), as_copy(body(b"{", end=False)), as_copy(body(b"}"))],
+        [],
+        [("body", "POST", b"{}")],
+    ),
+    "copies that cannot be judged are not answered": (
+        FakeJudge(ValueError(SECRET)),
+        [as_copy(headers()), as_copy(body(b"{}"))],
+        [],
+        [("body", "POST", b"{}"), ("failed", "exception", True)],
+    ),
+    "copies end with an error": (
+        FakeJudge(),
+        [as_copy(headers()), ValueError(SECRET)],
+        [],
+        [],
+    ),
     "stream cannot be read": (
         FakeJudge(),
         [headers(), ValueError(SECRET)],
@@ -419,7 +587,7 @@ async def test_stream_ends_with_the_decision_even_if_messages_go_on(instruments:
         await asyncio.Event().wait()
 
     async with asyncio.timeout(30):
-        answers = [answer async for answer in Exchange(FakeJudge(), 30.0, instruments).answers(endless())]
+        answers = [answer async for answer in exchange(FakeJudge(), 30.0, instruments).answers(endless())]
     assert answers == [on_headers(changes("b"))]
 
 
@@ -428,7 +596,7 @@ async def test_failures_and_odd_messages_are_counted_by_kind(
 ) -> None:
     await run(FakeJudge(ValueError()), [headers(end=True)], instruments)
     await run(FakeJudge(), [EMPTY], instruments)
-    await run(FakeJudge(), [headers(), RESPONSE_HEADERS, REQUEST_TRAILERS], instruments)
+    await run(FakeJudge(), [REQUEST_TRAILERS, headers(), RESPONSE_HEADERS], instruments)
     await run(FakeJudge(), [headers(), body(b"{}")], instruments)
     assert counted(reader) == {
         ("failures", "exception"): 1,
@@ -450,6 +618,63 @@ async def test_log_names_the_type_and_place_of_an_error_and_not_its_text(
     assert (fields["kind"], fields["error_type"]) == ("exception", "ValueError")
     assert fields["at"].startswith(f"{__name__}:")
     assert record.exc_info is None
+
+
+async def test_what_access_logs_are_told_goes_with_every_kind_of_decision(instruments: Instruments) -> None:
+    whole = await run(FakeJudge(TOLD), [headers(), body(b"{}")], instruments)
+    pieces = await run(FakeJudge(TOLD), [headers(mode=DUPLEX), body(b"{}")], instruments)
+    without = await run(FakeJudge(TOLD), [headers(end=True)], instruments)
+    refused = await run(FakeJudge(replace(REFUSAL, metadata=TOLD.metadata)), [headers(end=True)], instruments)
+    for answer in (whole[1], pieces[0], without[0], refused[0]):
+        assert dict(answer.dynamic_metadata["pointsman"]) == {"decision": "block", "model": "m"}
+    assert not pieces[1].HasField("dynamic_metadata")
+
+
+async def test_client_that_leaves_while_its_copy_is_judged_frees_the_work(instruments: Instruments) -> None:
+    working, freed = asyncio.Event(), asyncio.Event()
+
+    async def work() -> Edits:
+        working.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            freed.set()
+        raise AssertionError
+
+    copies = [as_copy(headers()), as_copy(body(b"{}"))]
+    task = asyncio.create_task(run(FakeJudge(work), copies, instruments))
+    await working.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(30):
+        await freed.wait()
+
+
+@given(st.binary(max_size=300_000), st.data(), st.booleans(), st.sampled_from([None, b"", b"new" * 30_000]))
+@settings(max_examples=60)
+async def test_any_cut_of_a_body_gives_the_same_answer(
+    whole: bytes, data: st.DataObject, trailers: bool, replacement: bytes | None
+) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    shown = [body(part, end=False) for part in parts]
+    shown = [*shown, REQUEST_TRAILERS] if trailers else [*shown[:-1], body(parts[-1])]
+    judge = FakeJudge(Edits((("x-pointsman-cluster", "b"),), body=replacement))
+    answers = await run(judge, [headers(mode=DUPLEX), *shown], create_instruments())
+    if len(whole) > BODY_BYTES:
+        assert judge.calls == [("failed", "body_too_large", True)]
+        assert answers == [answered(CLOSED)]
+        return
+    assert judge.calls == [("body", "POST", whole)]
+    first, *pieces = answers
+    assert first == on_headers(changes("b"))
+    if trailers:
+        assert pieces.pop() == TRAILERS_GO_ON
+    sent = [answer.request_body.response.body_mutation.streamed_response for answer in pieces]
+    assert b"".join(one.body for one in sent) == (whole if replacement is None else replacement)
+    assert [one.end_of_stream for one in sent] == [not trailers and one is sent[-1] for one in sent]
+    assert all(len(one.body) <= 65536 for one in sent)
 
 
 KINDS = [headers(), headers(end=True), headers(mode=STREAMED), body(b"{}"), body(b""), body(b"{", end=False)]
@@ -474,3 +699,57 @@ async def test_every_message_is_answered_in_kind_until_one_decides(
         kind = answer.WhichOneof("response")
         if kind != "immediate_response" and message != EMPTY:
             assert kind == message.WhichOneof("request")
+
+
+IN_PIECES = [
+    headers(mode=DUPLEX),
+    headers(end=True, mode=DUPLEX),
+    body(b"{}"),
+    body(b"{", end=False),
+    body(b"x" * 150_000),
+]
+IN_PIECES += [body(b"x" * 150_000, end=False), REQUEST_TRAILERS, RESPONSE_HEADERS, RESPONSE_BODY, EMPTY]
+
+
+@given(
+    st.lists(st.sampled_from(IN_PIECES), max_size=6),
+    st.sampled_from([ROUTED, REWRITTEN, REFUSAL, ValueError()]),
+    st.sampled_from([CLOSED, DEFAULT, ValueError()]),
+    st.booleans(),
+    st.booleans(),
+)
+async def test_whatever_comes_in_pieces_is_decided_once_and_every_byte_let_through_was_there(
+    messages: list[pb.ProcessingRequest],
+    outcome: Outcome,
+    failure: Edits | Reply | Exception,
+    reads: bool,
+    whole_first: bool,
+) -> None:
+    messages = [headers(mode=DUPLEX), *messages] if whole_first else messages
+    judge = FakeJudge(outcome, failure, reads=reads)
+    answers = await run(judge, messages, create_instruments())
+    kinds = [answer.WhichOneof("response") for answer in answers]
+    assert kinds.count("immediate_response") <= 1
+    assert "immediate_response" not in kinds[:-1]
+    assert kinds.count("request_headers") <= 1
+    bodies = [answer.request_body for answer in answers if answer.HasField("request_body")]
+    if bodies and "request_headers" in kinds:
+        assert kinds.index("request_headers") < kinds.index("request_body")
+    ends = [one.response.body_mutation.streamed_response.end_of_stream for one in bodies]
+    assert not any(ends[:-1])
+    ended = any(m.request_headers.end_of_stream or m.request_body.end_of_stream for m in messages)
+    ended |= any(m.WhichOneof("request") == "request_trailers" for m in messages)
+    if whole_first and ended:
+        assert {"immediate_response", "request_headers"} & set(kinds)
+
+
+COPIES = [as_copy(message) for message in [*KINDS, *IN_PIECES]]
+
+
+@given(st.lists(st.sampled_from(COPIES), max_size=8), st.sampled_from([ROUTED, REFUSAL, ValueError()]))
+async def test_copies_are_never_answered_and_judged_at_most_once(
+    messages: list[pb.ProcessingRequest], outcome: Outcome
+) -> None:
+    judge = FakeJudge(outcome)
+    assert await run(judge, messages, create_instruments()) == []
+    assert len([call for call in judge.calls if call[0] != "failed"]) <= 1

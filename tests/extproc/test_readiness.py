@@ -10,32 +10,24 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc.aio
 import numpy as np
 import onnxruntime
 import pytest
 import yaml
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from grpc_health.v1 import health_pb2
 from PIL import Image
+from running_worker import PATIENCE, Running, running_worker
 from tiny_packs import copy_text_pack, give_text_pack_another_tokenizer, write_vision_pack
 
 from router.extproc import worker
-from router.extproc.service import SERVICE_NAME
-from router.extproc.worker import WorkerOptions, run
 from router.inference.preprocess import Preprocessor
 from router.inference.vision_model import VisionModel
-from router.proto import ext_proc_pb2 as pb
-from router.telemetry.instruments import create_instruments
 from router.telemetry.worker_state import read_state, state_file
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
-PATIENCE = 60.0
 POLICY = """\
 version: 1
 upstreams: [{{model: small, cluster: local, endpoint: "http://127.0.0.1:8001"}}]
@@ -43,44 +35,6 @@ default_model: small
 encoders: {{{encoders}}}
 parity: {{interval: {interval}}}
 """
-
-
-@dataclass
-class Running:
-    """A worker in this process: its state file, its channel, and what its counters have."""
-
-    state: Callable[[], dict[str, Any]]
-    channel: grpc.aio.Channel
-    reader: InMemoryMetricReader
-
-    async def until(self, ready: bool) -> dict[str, Any]:
-        limit = time.monotonic() + PATIENCE
-        while self.state().get("state") != ("ready" if ready else "not_ready"):
-            if time.monotonic() > limit:
-                pytest.fail(f"waited for ready={ready}; the state is {self.state()}")
-            await asyncio.sleep(0.01)
-        return self.state()
-
-    async def health(self) -> int:
-        request = health_pb2.HealthCheckRequest(service=SERVICE_NAME)
-        return (await health_pb2_grpc.HealthStub(self.channel).Check(request, timeout=30)).status
-
-    async def status_of_a_request(self) -> int:
-        """What a client gets from the worker itself; 0 when the request may go on."""
-        call = self.channel.stream_stream(
-            f"/{SERVICE_NAME}/Process",
-            request_serializer=pb.ProcessingRequest.SerializeToString,
-            response_deserializer=pb.ProcessingResponse.FromString,
-        )(timeout=30)
-        pairs = {":method": b"GET", ":path": b"/healthz"}.items()
-        headers = pb.HeaderMap(headers=[pb.HeaderValue(key=key, raw_value=value) for key, value in pairs])
-        await call.write(pb.ProcessingRequest(request_headers=pb.HttpHeaders(headers=headers, end_of_stream=True)))
-        return (await call.read()).immediate_response.status.code
-
-    def counted(self, name: str) -> list[tuple[dict[str, Any], int]]:
-        data = self.reader.get_metrics_data()
-        metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
-        return [(dict(point.attributes), point.value) for m in metrics for point in m.data.data_points]
 
 
 Start = Callable[..., AbstractAsyncContextManager[Running]]
@@ -93,29 +47,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
 
     @asynccontextmanager
     async def starting(encoders: str, interval: float = 0) -> AsyncIterator[Running]:
-        config = tmp_path / "policy.yaml"
-        config.write_text(POLICY.format(encoders=encoders, interval=interval))
-        socket = tmp_path / "worker-0.sock"
-        reader = InMemoryMetricReader()
-        provider = MeterProvider([reader])
-        stop = asyncio.Event()
-        options = WorkerOptions(config, socket, index=0, threads=1)
-        task = asyncio.create_task(run(options, stop, create_instruments(provider.get_meter("test"))))
-
-        def state() -> dict[str, Any]:
-            if task.done():
-                task.result()
-            file = state_file(socket)
-            return json.loads(file.read_text()) if file.exists() else {}
-
-        async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-            try:
-                yield Running(state, channel, reader)
-            finally:
-                stop.set()
-                await task
-                provider.shutdown()
-        assert not state_file(socket).exists()
+        async with running_worker(tmp_path, POLICY.format(encoders=encoders, interval=interval)) as running:
+            yield running
 
     return starting
 

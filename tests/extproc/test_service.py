@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -31,6 +32,9 @@ class Judge:
         self.gate.set()
         self.working = asyncio.Event()
         self.cancelled = asyncio.Event()
+
+    def reads_body(self, head: RequestHead) -> bool:
+        return True
 
     async def judge_headers(self, head: RequestHead) -> Edits | Reply:
         return await self.judge(head, b"")
@@ -100,6 +104,29 @@ async def test_a_body_as_large_as_allowed_is_judged(channel: grpc.aio.Channel) -
     assert header.header.raw_value == str(BODY_BYTES).encode()
     assert await call.read() is grpc.aio.EOF
     assert await call.code() == grpc.StatusCode.OK
+
+
+async def test_a_body_that_was_judged_is_kept_by_nobody(channel: grpc.aio.Channel) -> None:
+    async def judged() -> None:
+        call = process(channel)
+        await call.write(HEADERS)
+        await call.read()
+        await call.write(pb.ProcessingRequest(request_body=pb.HttpBody(body=bytes(777_777))))
+        await call.read()
+        assert await call.read() is grpc.aio.EOF
+        await call.code()
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            await judged()
+        requests = [one for one in gc.get_objects() if isinstance(one, pb.ProcessingRequest)]
+        kept = [one for one in requests if len(one.request_body.body) == 777_777]
+    finally:
+        gc.enable()
+    # Of the last one, its end may still be on the way.
+    assert len(kept) <= 1
 
 
 async def test_a_stream_without_messages_ends_well(channel: grpc.aio.Channel) -> None:

@@ -55,6 +55,16 @@ class Run:
     def running(self, index: int) -> list[int]:
         return [pid for pid in self.started(index) if alive(pid)]
 
+    def said(self, words: str) -> int:
+        """How often the supervisor has logged this."""
+        return (self.folder / "supervisor.log").read_text().count(words)
+
+    def roll(self) -> None:
+        """Ask for a rolling restart, and wait until it is over, one way or the other."""
+        before = self.said("rolling restart")
+        self.process.send_signal(signal.SIGUSR2)
+        eventually(lambda: self.said("rolling restart") > before, "the rolling restart")
+
     def wait_for_workers(self, count: int) -> None:
         eventually(lambda: all(self.running(index) for index in range(count)), f"{count} workers")
 
@@ -108,6 +118,7 @@ def test_workers_get_the_allocator_settings_and_their_own_environment(start: Cal
     run.wait_for_workers(1)
     (mark,) = run.folder.glob("0.*")
     assert mark.read_text().splitlines() == [
+        "MALLOC_ARENA_MAX=1",
         "MALLOC_MMAP_THRESHOLD_=33554432",
         "MALLOC_TOP_PAD_=1",
         "MALLOC_TRIM_THRESHOLD_=536870912",
@@ -177,3 +188,79 @@ def test_the_delay_doubles_up_to_its_bound() -> None:
 def test_the_delay_never_shrinks_nor_passes_its_bound(deaths: int) -> None:
     spec = WorkerSpec(argv=lambda _: [])
     assert spec.first_delay <= restart_delay(spec, deaths) <= restart_delay(spec, deaths + 1) <= spec.last_delay
+
+
+def test_sighup_reaches_the_workers_that_can_hear_it_and_ends_nobody(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start("beating")
+    run.wait_for_workers(2)
+    # A worker that has not beaten yet is spared: it asks for its policy soon enough.
+    deadline = time.monotonic() + PATIENCE
+    while len(list(tmp_path.glob("*.hangup"))) < 2:
+        assert time.monotonic() < deadline
+        run.process.send_signal(signal.SIGHUP)
+        time.sleep(0.05)
+    assert all(len(run.started(index)) == 1 for index in range(2))
+    assert run.process.poll() is None
+
+
+def test_a_rolling_restart_replaces_workers_one_after_the_other(start: Callable[..., Run]) -> None:
+    run = start("obedient", count=3)
+    run.wait_for_workers(3)
+    former = [run.running(index)[0] for index in range(3)]
+    run.roll()
+    assert run.said("rolling restart done") == 1
+    assert all(len(run.started(index)) == 2 for index in range(3))
+    new = [run.running(index)[0] for index in range(3)]
+    for index in range(2):
+        followed = (run.folder / f"{index}.{new[index]}").stat().st_mtime_ns
+        next_ended = (run.folder / f"{index + 1}.{former[index + 1]}.ended").stat().st_mtime_ns
+        assert followed < next_ended
+    run.roll()
+    assert all(len(run.started(index)) == 3 for index in range(3))
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(PATIENCE) == 0
+    assert len(list(run.folder.glob("*.ended"))) == 9
+
+
+def test_no_worker_is_touched_when_the_trial_fails(start: Callable[..., Run]) -> None:
+    run = start("untried")
+    run.wait_for_workers(2)
+    run.roll()
+    assert run.said("rolling restart refused") == 1
+    assert all(len(run.started(index)) == 1 for index in range(2))
+
+
+def test_a_rolling_restart_stops_at_a_worker_that_does_not_get_ready(start: Callable[..., Run]) -> None:
+    run = start("unready", grace=1)
+    run.wait_for_workers(2)
+    run.roll()
+    assert run.said("rolling restart stopped") == 1
+    assert [len(run.started(index)) for index in range(2)] == [2, 1]
+    assert all(run.running(index) for index in range(2))
+
+
+def test_a_worker_that_will_not_end_is_killed_and_followed(start: Callable[..., Run]) -> None:
+    run = start("stubborn", count=1, grace=0.2)
+    run.wait_for_workers(1)
+    run.roll()
+    assert run.said("rolling restart done") == 1
+    assert (len(run.started(0)), len(run.running(0))) == (2, 1)
+
+
+def test_a_dead_worker_is_replaced_by_the_one_that_comes_anyway(start: Callable[..., Run]) -> None:
+    run = start("obedient", count=1)
+    run.wait_for_workers(1)
+    os.kill(run.running(0)[0], signal.SIGKILL)
+    run.roll()
+    assert run.said("rolling restart done") == 1
+    assert len(run.running(0)) == 1
+
+
+def test_the_end_is_not_kept_waiting_by_a_rolling_restart(start: Callable[..., Run]) -> None:
+    run = start("obedient")
+    run.wait_for_workers(2)
+    run.process.send_signal(signal.SIGUSR2)
+    eventually(lambda: len(run.started(0)) == 2, "the first replacement")
+    run.process.send_signal(signal.SIGTERM)
+    assert run.process.wait(PATIENCE) == 0
+    assert not any(map(alive, run.all_started()))

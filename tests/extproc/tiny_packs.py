@@ -75,7 +75,7 @@ def write_vision_pack(folder: Path) -> Path:
             "golden": {
                 "path": "golden/vision.npz",
                 "sha256": digest(folder / "golden/vision.npz"),
-                "images": names,
+                "images": [{"path": name, "sha256": digest(folder / name)} for name in names],
                 "min_cosine": 0.99999,
             },
         },
