@@ -1,53 +1,153 @@
-"""`pointsman check`: does the policy hold together?"""
+"""`pointsman check`: does the policy hold together, and does it say what its author meant?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from router.cli.output import DOES_NOT_HOLD, FINE, Stop, complain, file_or_stop, out, print_json
-from router.config.load import load_policy
-from router.config.problems import PolicyError, dotted
-from router.extproc.worker import open_packs
+from rich.markup import escape
+
+from router.cli.output import DOES_NOT_HOLD, FINE, Stop, complain, file_or_stop, note, out, print_json
+from router.cli.sarif import Row, sarif
+from router.config.lint import Lint, lint
+from router.config.load import LoadedPolicy, load_policy
+from router.config.problems import PolicyError, Problem, dotted
+from router.extproc.house import open_packs
 from router.packs.files import PackError
 from router.packs.layout import lay_out
+from router.policy.proof.findings import Finding
+
+Format = Literal["text", "json", "sarif"]
 
 
-def run_check(path: Path, as_json: bool) -> int:
-    """Schema, references, packs and their weights; every problem is printed with its place."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found: problems keep a policy from being served, lints do not."""
+
+    loaded: LoadedPolicy | None
+    problems: tuple[Problem, ...]
+    lints: tuple[Lint, ...]
+
+    def holds(self, strict: bool) -> bool:
+        """Whether nothing is wrong: no problem, no error, and where that is asked for nothing to be told at all."""
+        levels = {each.finding.level for each in self.lints}
+        return not self.problems and (not levels if strict else "error" not in levels)
+
+
+def run_check(path: Path, output: Format, strict: bool) -> int:
+    """Schema, references, packs and their weights, then what can be proven about the decisions."""
     try:
         file_or_stop(path)
-        loaded = load_policy(path)
-        packs = open_packs(loaded)
-        if packs.text is not None:
-            lay_out(packs.text, "text")
-        if packs.vision is not None:
-            lay_out(packs.vision, "vision")
     except Stop as stop:
         return stop.code
-    except PolicyError as error:
-        if as_json:
-            rows = [
-                {"line": p.line, "column": p.column, "key": dotted(p.location), "message": p.message}
-                for p in error.problems
-            ]
-            print_json({"policy": str(path), "holds": False, "problems": rows})
-        else:
-            for line in error.lines():
-                complain(line)
-        return DOES_NOT_HOLD
-    except PackError as error:
-        if as_json:
-            print_json({"policy": str(path), "holds": False, "problems": [{"key": "encoders", "message": str(error)}]})
-        else:
-            complain(f"{path}: encoders: {error}")
-        return DOES_NOT_HOLD
-    policy = loaded.policy
-    if as_json:
-        print_json({"policy": str(path), "holds": True, "digest": policy.digest, "problems": []})
+    checked = check(path)
+    holds = checked.holds(strict)
+    if output == "json":
+        print_json(_json(path, checked, holds))
+    elif output == "sarif":
+        print_json(sarif(path, _rows(checked)))
     else:
-        guards = sum(decision.guard for decision in policy.decisions)
-        out.print(
-            f"{path} holds: {len(policy.decisions)} decisions ({guards} guards), {len(policy.upstreams)} models, "
-            f"digest {policy.digest[:12]}"
-        )
-    return FINE
+        _print(path, checked, holds)
+    return FINE if holds else DOES_NOT_HOLD
+
+
+def check(path: Path) -> Checked:
+    """Everything that is to be said about the file."""
+    try:
+        loaded = load_policy(path)
+    except PolicyError as error:
+        return Checked(None, error.problems, ())
+    try:
+        _lay_out_packs(loaded)
+    except PackError as error:
+        location = ("encoders",) if loaded.encoders.text or loaded.encoders.vision else ("signals",)
+        return Checked(None, (loaded.source.problem(location, str(error), at_key=True),), ())
+    return Checked(loaded, (), lint(loaded))
+
+
+def _lay_out_packs(loaded: LoadedPolicy) -> None:
+    packs = open_packs(loaded)
+    if packs.text is not None:
+        lay_out(packs.text, "text")
+    if packs.vision is not None:
+        lay_out(packs.vision, "vision")
+    for pack in packs.classifiers.values():
+        lay_out(pack, "classifier")
+
+
+def _rows(checked: Checked) -> Sequence[Row]:
+    problems = [Row("problem", "error", _told(each), each.line, each.column) for each in checked.problems]
+    lints = [
+        Row(each.finding.kind, each.finding.level, _shown(each), each.problem.line, each.problem.column)
+        for each in checked.lints
+    ]
+    return [*problems, *lints]
+
+
+def _told(problem: Problem) -> str:
+    return f"{dotted(problem.location)}: {problem.message}" if problem.location else problem.message
+
+
+def _shown(each: Lint) -> str:
+    return _told(each.problem) + (f"; {_example(each.finding)}" if each.finding.witness else "")
+
+
+def _example(finding: Finding) -> str:
+    return f"for example when {', '.join(f'{leaf} is {_word(true)}' for leaf, true in finding.witness)}"
+
+
+def _json(path: Path, checked: Checked, holds: bool) -> dict[str, Any]:
+    return {
+        "policy": str(path),
+        "holds": holds,
+        "digest": checked.loaded.policy.digest if checked.loaded else None,
+        "problems": [_place(each) for each in checked.problems],
+        "findings": [
+            {
+                "kind": each.finding.kind,
+                "level": each.finding.level,
+                **_place(each.problem),
+                "subject": {each.finding.subject.kind: each.finding.subject.name},
+                "witness": dict(each.finding.witness),
+                "sampled": each.finding.sampled,
+            }
+            for each in checked.lints
+        ],
+    }
+
+
+def _place(problem: Problem) -> dict[str, Any]:
+    return {
+        "line": problem.line,
+        "column": problem.column,
+        "key": dotted(problem.location),
+        "message": problem.message,
+    }
+
+
+def _print(path: Path, checked: Checked, holds: bool) -> None:
+    for problem in checked.problems:
+        complain(f"{path}:{problem.line}:{problem.column}: {_told(problem)}")
+    for each in checked.lints:
+        problem, finding = each.problem, each.finding
+        note(f"{path}:{problem.line}:{problem.column}: {finding.level}: {_told(problem)} [{finding.kind}]")
+        if finding.witness:
+            note(f"    {_example(finding)}")
+    if checked.loaded is None:
+        return
+    policy = checked.loaded.policy
+    guards = sum(decision.guard for decision in policy.all_decisions)
+    profiles = f", {len(policy.profiles)} profiles" if policy.profiles else ""
+    told = f"{len(checked.lints)} findings" if checked.lints else "no findings"
+    verdict = "holds" if holds else "does not hold"
+    out.print(
+        f"{escape(str(path))} {verdict}: {len(policy.all_decisions)} decisions ({guards} guards), "
+        f"{len(policy.upstreams)} models{profiles}, {told}, digest {policy.digest[:12]}",
+        soft_wrap=True,
+    )
+
+
+def _word(true: bool) -> str:
+    return "true" if true else "false"

@@ -35,6 +35,11 @@ def complain(message: str) -> None:
     errors.print(f"[bold red]error:[/] {escape(message)}")
 
 
+def note(message: str) -> None:
+    """Say something beside the result, on standard error."""
+    errors.print(escape(message))
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(value, indent=2, ensure_ascii=False))

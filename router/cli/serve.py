@@ -9,12 +9,15 @@ import ipaddress
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from router.admin.app import build_app
+from router.admin.feedback import Feedback
+from router.admin.known import KnownNames
 from router.admin.server import listen, serving
+from router.cli.listening import Listening, listening_or_stop
 from router.cli.output import (
     DOES_NOT_HOLD,
     WRONG_USE,
@@ -25,19 +28,33 @@ from router.cli.output import (
     worker_count,
 )
 from router.config.bootstrap import Address
-from router.config.runtime import worker_socket
+from router.config.runtime import usable_cores, worker_socket
 from router.extproc.supervisor import WorkerSpec, supervise
+from router.selection.keeper import Keeper
+from router.selection.state_file import FILE_NAME
 from router.telemetry.log import LogFormat, configure_logging
-from router.telemetry.worker_state import state_file
+from router.telemetry.worker_state import StateFileError, read_state, state_file
 
 LOCK_FILE = "serve.lock"
 
 
 def run_serve(
-    config: Path, workers: str, runtime_dir: Path, socket_mode: str, admin: str, log_format: LogFormat, log_level: str
+    config: Path,
+    workers: str,
+    runtime_dir: Path,
+    socket_mode: str,
+    admin: str,
+    state: Path | None,
+    log_format: LogFormat,
+    log_level: str,
+    listen_on: str = "",
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    tls_client_ca: Path | None = None,
+    insecure: bool = False,
 ) -> int:
     """Run until told to end. A policy that does not hold ends it here, before any worker starts."""
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     try:
         policy_or_stop(config)
         count = worker_count(workers, cores)
@@ -45,6 +62,7 @@ def run_serve(
             complain(f"--socket-mode takes octal permissions, as in 660; not {socket_mode!r}")
             return WRONG_USE
         admin_address = _admin_or_stop(admin) if admin else None
+        tcp = listening_or_stop(listen_on, count, tls_cert, tls_key, tls_client_ca, insecure)
         sockets = [worker_socket(runtime_dir, index) for index in range(count)]
     except Stop as stop:
         return stop.code
@@ -61,6 +79,7 @@ def run_serve(
         complain(f"{runtime_dir}: {error.strerror}; name a folder that can be written with --runtime-dir")
         return DOES_NOT_HOLD
     threads = max(1, cores // count)
+    learnt = (state or runtime_dir).absolute() / FILE_NAME
 
     def argv(index: int) -> Sequence[str]:
         return [
@@ -72,20 +91,48 @@ def run_serve(
             *("--index", str(index)),
             *("--threads", str(threads)),
             *("--socket-mode", socket_mode),
+            *("--state", str(learnt)),
+            *(("--feedback", _host_and_port(admin_address)) if admin_address else ()),
+            *(_tcp_words(tcp, index) if tcp else ()),
             *("--log-format", log_format),
             *("--log-level", log_level),
         ]
 
-    with lock:
+    with lock, contextlib.ExitStack() as open_until_the_end:
         try:
-            answering = _admin(admin_address, sockets)
+            listener = listen(admin_address.host, admin_address.port) if admin_address else None
         except OSError as error:
             # The system's own words: the socket module adds the address to the error's, as a tuple.
             complain(f"--admin {admin}: {os.strerror(error.errno) if error.errno else error}")
             return DOES_NOT_HOLD
-        configure_logging(log_format, log_level)
-        with answering:
-            return asyncio.run(supervise(WorkerSpec(argv), count))
+        if listener is not None:
+            open_until_the_end.callback(listener.close)
+            try:
+                if learnt.parent != runtime_dir.absolute():
+                    open_until_the_end.enter_context(_state_folder(learnt.parent))
+                configure_logging(log_format, log_level)
+                keeper = open_until_the_end.enter_context(Keeper(learnt).running())
+            except BlockingIOError:
+                complain(f"{learnt.parent} is in use by another `pointsman serve`; name another folder with --state")
+                return DOES_NOT_HOLD
+            except OSError as error:
+                complain(f"{learnt.parent}: {error.strerror}; name a folder that can be written with --state")
+                return DOES_NOT_HOLD
+            app = build_app([state_file(socket) for socket in sockets], Feedback(keeper, KnownNames(config)))
+            open_until_the_end.enter_context(serving(app, listener))
+        else:
+            configure_logging(log_format, log_level)
+        spec = WorkerSpec(argv, trial=[*argv(0), "--check"], ready=partial(_is_ready, sockets))
+        return asyncio.run(supervise(spec, count))
+
+
+def _is_ready(sockets: Sequence[Path], index: int, pid: int) -> bool:
+    """Whether this very process says that it serves as worker `index`."""
+    try:
+        said = read_state(state_file(sockets[index]))
+    except StateFileError:
+        return False
+    return said is not None and (said.pid, said.state) == (pid, "ready")
 
 
 def _admin_or_stop(text: str) -> Address:
@@ -99,11 +146,10 @@ def _admin_or_stop(text: str) -> Address:
     return address
 
 
-def _admin(address: Address | None, sockets: Sequence[Path]) -> AbstractContextManager[None]:
-    """Answers at the address, from now on, while it is entered; raises OSError when the address cannot be had."""
-    if address is None:
-        return contextlib.nullcontext()
-    return serving(build_app([state_file(socket) for socket in sockets]), listen(address.host, address.port))
+def _state_folder(folder: Path) -> BinaryIO:
+    """Make the folder and hold it, as `_lock` does; raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _lock(folder)
 
 
 def _lock(runtime_dir: Path) -> BinaryIO:
@@ -118,6 +164,18 @@ def _lock(runtime_dir: Path) -> BinaryIO:
         file.close()
         raise
     return file
+
+
+def _tcp_words(tcp: Listening, index: int) -> Sequence[str]:
+    words = ["--listen", _host_and_port(tcp.addresses[index])]
+    if tcp.tls is not None:
+        words += ["--tls-cert", str(tcp.tls.cert), "--tls-key", str(tcp.tls.key)]
+        words += ["--tls-client-ca", str(tcp.tls.client_ca)] if tcp.tls.client_ca else []
+    return words
+
+
+def _host_and_port(address: Address) -> str:
+    return f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
 
 
 def _is_mode(text: str) -> bool:

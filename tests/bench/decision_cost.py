@@ -28,11 +28,11 @@ sys.path.insert(0, str(ROOT))
 
 from models.rendering import FIRST_UNSEEN_SEED, render  # noqa: E402
 from router.config.load import parse_policy  # noqa: E402
-from router.extproc.worker import House, build_house  # noqa: E402
+from router.extproc.house import House, build_house  # noqa: E402
 
 POLICY = """\
 version: 1
-upstreams: [{model: m, cluster: c}]
+upstreams: [{model: m, cluster: c, modalities: [text, image]}]
 default_model: m
 encoders: {text: starter, vision: starter}
 """
@@ -99,8 +99,8 @@ async def timed_decision(house: House, body: bytes) -> float:
 async def measure_text(house: House, rounds: int) -> dict[str, Any]:
     rng = random.Random(1)
     bodies = [text_body(rng) for _ in range(rounds + WARMUP)]
-    assert house.encoders.text is not None
-    model = house.encoders.text.model
+    assert house.machinery.encoders.text is not None
+    model = house.machinery.encoders.text.model
 
     def bare(number: int) -> tuple[float, float]:
         started = time.perf_counter()
@@ -118,8 +118,8 @@ async def measure_image(house: House, rounds: int) -> dict[str, Any]:
     picture = render("passport", FIRST_UNSEEN_SEED + 77).convert("RGB")
     picture.thumbnail((512, 512))
     bodies = [image_body(rng, picture) for _ in range(rounds + WARMUP)]
-    assert house.encoders.vision is not None
-    model = house.encoders.vision.model
+    assert house.machinery.encoders.vision is not None
+    model = house.machinery.encoders.vision.model
 
     def bare(number: int) -> tuple[float, float]:
         started = time.perf_counter()

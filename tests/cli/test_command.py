@@ -122,6 +122,56 @@ def test_envoy_prints_a_bootstrap_with_a_socket_for_each_worker(policy: Path) ->
     assert [n for n in range(5) if f"/run/x/worker-{n}.sock" in text] == [0, 1, 2]
 
 
+def test_envoy_prints_a_bootstrap_with_a_port_for_each_worker(policy: Path) -> None:
+    result = run("envoy", policy, "--workers", "2", "--workers-at", "judges.internal:9000", "--workers-ca", "/e/ca.crt")
+    assert result.exit_code == 0
+    found = yaml.safe_load(result.stdout)["static_resources"]["clusters"]
+    (workers,) = [cluster for cluster in found if cluster["name"] == "pointsman_workers"]
+    ends = workers["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert [end["endpoint"]["address"]["socket_address"]["port_value"] for end in ends] == [9000, 9001]
+    assert workers["transport_socket"]["typed_config"]["sni"] == "judges.internal"
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--workers-at", "nowhere"], "a host and a port"),
+        (["--workers-at", "h:0"], "a host and a port"),
+        (["--workers-at", "10.0.0.7:65535", "--workers", "2"], "the last one is 65535"),
+        (["--workers-ca", "/e/ca.crt"], "go with --workers-at"),
+        (["--workers-at", "h:1", "--workers-name", "x"], "with --workers-ca"),
+        (["--workers-at", "h:1", "--workers-ca", "/e/ca.crt", "--workers-cert", "/e/tls.crt"], "go together"),
+        (["--workers-at", "h:1", "--workers-ca", "ca.crt"], "a full path"),
+    ],
+)
+def test_envoy_refuses_places_of_workers_that_cannot_be_meant(policy: Path, flags: list[str], why: str) -> None:
+    result = run("envoy", policy, *flags)
+    assert result.exit_code == 2
+    assert why in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "why"),
+    [
+        (["--listen", "0.0.0.0:9000"], 2, "say --insecure"),
+        (["--listen", "[2001:db8::1]:9000"], 2, "say --insecure"),
+        (["--listen", "127.0.0.1:65535", "--workers", "2"], 2, "the last one is 65535"),
+        (["--listen", "127.0.0.1:9000", "--tls-cert", "a.crt"], 2, "go together"),
+        (["--listen", "127.0.0.1:9000", "--tls-client-ca", "ca.crt"], 2, "with both"),
+        (["--tls-cert", "a.crt", "--tls-key", "a.key"], 2, "go with --listen"),
+        (["--insecure"], 2, "go with --listen"),
+        (["--listen", "0.0.0.0:9000", "--tls-cert", "/no/a.crt", "--tls-key", "/no/a.key"], 1, "/no/a.crt"),
+    ],
+)
+def test_serve_refuses_a_place_to_listen_that_cannot_be_meant(
+    policy: Path, tmp_path: Path, flags: list[str], code: int, why: str
+) -> None:
+    result = run("serve", "-c", policy, "--runtime-dir", tmp_path / "run", *flags)
+    assert result.exit_code == code
+    assert why in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     "flags",
     [["--listen", "nowhere:1"], ["--listen", "127.0.0.1"], ["--listen", "127.0.0.1:0"], ["--workers", "none"]],
@@ -149,3 +199,22 @@ def test_packs_lists_what_is_shipped() -> None:
     names = [pack["name"] for pack in json.loads(run("packs", "list", "--json").stdout)]
     assert names == ["starter-text", "starter-vision"]
     assert "starter-text" in run("packs", "list").stdout
+
+
+def test_packs_lists_the_catalogue_when_asked() -> None:
+    entries = json.loads(run("packs", "list", "--catalogue", "--json").stdout)
+    assert {"name", "hub", "kind", "licence", "size_mb", "use"} <= set(entries[0])
+    assert "siglip-base-224" in [entry["name"] for entry in entries]
+    assert "siglip-base-224" in run("packs", "list", "--catalogue").stdout
+
+
+def test_a_shipped_pack_that_is_broken_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from router.cli import packs
+
+    (tmp_path / "starter").mkdir()
+    (tmp_path / "starter" / "pack.yaml").write_text("[")
+    monkeypatch.setattr(packs, "shipped_folder", lambda: tmp_path)
+    monkeypatch.setattr(packs, "list_shipped", lambda: ("starter",))
+    result = run("packs", "list")
+    assert result.exit_code == 1
+    assert "pack.yaml is not YAML" in result.stderr

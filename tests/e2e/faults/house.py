@@ -22,7 +22,7 @@ from typing import Literal
 from router.config.bootstrap import Address
 from router.config.envoy_binary import find_envoy
 from router.config.runtime import worker_socket
-from router.telemetry.worker_state import StateFileError, WorkerState, read_state, state_file
+from router.telemetry.worker_state import StateFileError, WorkerState, process_start, read_state, state_file
 from tests.e2e.faults.traffic import Upstream, upstreams
 
 OnFailure = Literal["closed", "open"]
@@ -236,9 +236,10 @@ def resident_kib(pid: int) -> int:
 
 
 def kill(pid: int) -> None:
-    """As `kill -9` does, and wait until it serves no more."""
+    """As `kill -9` does, and wait until it is gone, or nobody but its parent's."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: process_start(pid) is None, "the end of a process that was killed")
 
 
 @contextlib.contextmanager
