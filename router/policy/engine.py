@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from router.policy.agenda import Agenda, Agendas
+from router.policy.conclude import conclude, unanswered
 from router.policy.model import Policy
-from router.policy.plan import Standing, contenders, needed, reason_for, winner
+from router.policy.plan import Standing, contenders
 from router.policy.profiles import profile_of
 from router.policy.project import derive
 from router.policy.verdict import Stage, Verdict
@@ -74,35 +75,22 @@ class Engine:
             live = await self._ask_together(sorted(wanted), view, to_ask, live, observations, deadline)
             stages.append(Stage("learned", tuple(sorted(wanted)), self._clock() - began))
 
-        won = winner(live)
-        return Verdict(
-            decision=won.decision.name if won else None,
-            outcome=won.decision.outcome if won else None,
-            reason=reason_for(won, agenda.decisions, observations)
-            if won
-            else ("requested_model" if own_choice else "no_match"),
-            confidence=won.confidence.low if won else None,
-            unknown_root=won is not None and won.tree.unknown,
-            routes_considered=not own_choice,
-            observations=observations,
-            skipped=tuple(name for name in whole.asked if name not in observations),
-            stages=tuple(stages),
-            seconds=self._clock() - started,
-            decisions=profile.decisions if profile else self._policy.decisions,
-            reads=self._agendas.bases,
-            profile=profile.name if profile else None,
+        return conclude(
+            self._policy,
+            self._agendas,
+            profile,
+            own_choice,
+            live,
+            observations,
+            stages,
+            self._clock() - started,
         )
 
     def _wanted(self, agenda: Agenda, live: Sequence[Standing], observations: Observations) -> Collection[SignalName]:
         """Signals that are still to be asked."""
         if self._full:
             return agenda.asked.keys() - observations.keys()
-        return {
-            name
-            for asked in needed(live, observations)
-            for name in self._agendas.bases.get(asked, (asked,))
-            if name not in observations
-        }
+        return unanswered(self._agendas, live, observations)
 
     async def _ask_in_turn(
         self, names: Iterable[SignalName], view: RequestView, observations: Observations, deadline: float

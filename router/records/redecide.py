@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from router.policy.agenda import Agendas
+from router.policy.conclude import conclude, unanswered
 from router.policy.model import Policy, Profile
-from router.policy.plan import contenders, needed, reason_for, winner
+from router.policy.plan import contenders
 from router.policy.project import derive
 from router.policy.verdict import Verdict
 from router.records.basis import StoredBasis
@@ -53,30 +54,9 @@ class Redecider:
         observations = self._usable(stored, old)
         derive(agenda.projections, observations)
         live = contenders(agenda.decisions, observations)
-        wanted = needed(live, observations)
-        bases = self._agendas.bases
-        missing = {name for asked in wanted for name in bases.get(asked, (asked,)) if name not in observations}
-        if missing:
+        if missing := unanswered(self._agendas, live, observations):
             return Undecidable(tuple(sorted(map(str, missing))))
-        won = winner(live)
-        whole = self._agendas.of(profile, guards_only=False)
-        return Verdict(
-            decision=won.decision.name if won else None,
-            outcome=won.decision.outcome if won else None,
-            reason=reason_for(won, agenda.decisions, observations)
-            if won
-            else ("requested_model" if own_choice else "no_match"),
-            confidence=won.confidence.low if won else None,
-            unknown_root=won is not None and won.tree.unknown,
-            routes_considered=not own_choice,
-            observations=observations,
-            skipped=tuple(name for name in whole.asked if name not in observations),
-            stages=(),
-            seconds=0.0,
-            decisions=profile.decisions if profile else self.policy.decisions,
-            reads=bases,
-            profile=profile.name if profile else None,
-        )
+        return conclude(self.policy, self._agendas, profile, own_choice, live, observations)
 
     def _usable(self, stored: StoredRecord, old: StoredBasis) -> dict[SignalName, Observation]:
         """Observations of signals that mean the same under both policies; projections are derived again."""

@@ -30,7 +30,7 @@ from router.request.view import RequestView
 from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
 from router.signals.resources import Resources, SignalSetupError
 from router.signals.settings import Phrase, Phrases, SignalSettings, Threshold
-from router.signals.texts import Over, stretches, texts_over, visible
+from router.signals.texts import WHICH_TEXTS, Over, stretches, texts_over, visible
 
 MAX_EVIDENCE: Final = 8
 """Windows that are cited, those with the highest probabilities first."""
@@ -50,8 +50,7 @@ class ClassifierSettings(SignalSettings):
     )
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @property

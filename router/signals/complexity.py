@@ -42,7 +42,7 @@ from router.signals.complexity_anchors import EASY, HARD
 from router.signals.pictures import OVERLOADED, all_images, check_one_space, look_at, settle
 from router.signals.resources import SignalSetupError
 from router.signals.settings import Phrase, SignalSettings
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 NEAREST: Final = 3
 """Examples of a side whose mean cosine counts."""
@@ -64,8 +64,7 @@ class ComplexitySettings(SignalSettings):
     threshold: float = Field(0.03, ge=-1, le=1, description="Margin from which on it matches.")
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @model_validator(mode="after")

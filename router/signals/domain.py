@@ -29,7 +29,7 @@ from router.signals.base import SignalName
 from router.signals.classify import ClassesSignal
 from router.signals.domain_anchors import SUBJECTS, TOPICS, Subject
 from router.signals.settings import SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 NEAREST: Final = 5
 """Topics of a field whose mean cosine is the field's likeness. From 3 to 6 makes a point's difference."""
@@ -46,8 +46,7 @@ class DomainSettings(SignalSettings):
     threshold: Threshold = Field(0.4, description="Share of the likeliest field from which on it matches.")
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @property

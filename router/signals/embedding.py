@@ -38,7 +38,7 @@ from router.signals.base import Cost, Evidence, Observation, SignalName
 from router.signals.pictures import OVERLOADED, all_images, check_one_space, look_at, settle
 from router.signals.resources import Resources, SignalSetupError
 from router.signals.settings import Phrase, SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 
 class EmbeddingSettings(SignalSettings):
@@ -66,8 +66,7 @@ class EmbeddingSettings(SignalSettings):
     )
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @model_validator(mode="after")

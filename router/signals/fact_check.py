@@ -23,7 +23,7 @@ from router.signals.base import SignalName
 from router.signals.classify import ClassesSignal
 from router.signals.fact_check_anchors import EXAMPLES
 from router.signals.settings import SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 NEAREST: Final = 5
 """Examples of a class whose mean cosine is the class's likeness."""
@@ -41,8 +41,7 @@ class FactCheckSettings(SignalSettings):
     threshold: Threshold = Field(0.5, description="Share from which on it matches.")
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @property

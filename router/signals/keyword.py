@@ -40,7 +40,7 @@ from router.signals.keyword_phrases import PhraseSearch
 from router.signals.keyword_tally import Search, Tally
 from router.signals.places import ALL_ROLES, OVERLOADED, ImageText, read_images
 from router.signals.settings import Phrases, SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 LONG_TEXT: Final = 65_536
 """Characters after which other requests get their turn before the next text is read."""
@@ -74,8 +74,7 @@ class KeywordSettings(SignalSettings):
     )
     over: Over = Field(
         "user",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     read_images: bool = Field(False, description="Read the text inside images, too.")

@@ -32,7 +32,7 @@ from router.signals.base import Cost, Evidence, Observation, SignalName, failed,
 from router.signals.exemplars import ExemplarError, read_exemplars
 from router.signals.resources import Resources, SignalSetupError
 from router.signals.settings import Phrase, SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 DIGEST_SHOWN: Final = 12
 """Hex digits of the file's digest in the evidence."""
@@ -47,8 +47,7 @@ class KnowledgeBaseSettings(SignalSettings):
     threshold: Threshold = Field(0.5, description="Mean cosine of the label's examples from which on it matches.")
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
 

@@ -34,7 +34,7 @@ from router.signals.language_codes import Code
 from router.signals.pieces import UNSPACED_BLOCKS
 from router.signals.resources import SignalSetupError
 from router.signals.settings import SignalSettings
-from router.signals.texts import Over, encodable, texts_over, visible
+from router.signals.texts import WHICH_TEXTS, Over, encodable, texts_over, visible
 
 if TYPE_CHECKING:
     from lingua import LanguageDetector
@@ -75,8 +75,7 @@ class LanguageSettings(SignalSettings):
     )
     over: Over = Field(
         "user",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @field_validator("any")

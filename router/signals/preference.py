@@ -32,7 +32,7 @@ from router.request.view import RequestView
 from router.signals.anchors import NOT_A_NUMBER, AnchorClasses, read_ends, unit_interval
 from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
 from router.signals.settings import Phrase, Phrases, SignalSettings, Threshold
-from router.signals.texts import Over, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
 Description = Annotated[
     Phrases,
@@ -55,8 +55,7 @@ class PreferenceSettings(SignalSettings):
     margin: float = Field(0.0, ge=0, le=1, description="Cosine by which it has to lead the next kind.")
     over: Over = Field(
         "latest",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @model_validator(mode="after")

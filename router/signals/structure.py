@@ -29,7 +29,7 @@ from router.signals.base import Cost, Evidence, Observation, SignalName, observe
 from router.signals.keyword_tally import MAX_EVIDENCE
 from router.signals.settings import Phrase, SignalSettings
 from router.signals.structure_scan import COUNTERS, matches
-from router.signals.texts import Over, encodable, texts_over
+from router.signals.texts import WHICH_TEXTS, Over, encodable, texts_over
 
 Counted = Literal[
     "questions", "steps", "bullets", "code_blocks", "tables", "json_blocks", "math", "urls", "lines", "words"
@@ -56,8 +56,7 @@ class StructureSettings(SignalSettings):
     )
     over: Over = Field(
         "user",
-        description="Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, "
-        "tool calls and tool results included.",
+        description=WHICH_TEXTS,
     )
 
     @model_validator(mode="after")

@@ -17,6 +17,12 @@ from router.request.view import RequestView, TextSpan
 Over = Literal["latest", "user", "all"]
 """`latest`: the last user turn; `user`: every user turn; `all`: every turn and role, tool calls and results too."""
 
+WHICH_TEXTS: Final = (
+    "Texts that are read. latest: the last user turn; user: every user turn; all: every turn and role, tool calls and "
+    "tool results included."
+)
+"""What a policy's author is told of an `over`."""
+
 PIECE_CHARACTERS: Final = 8_192
 """Characters that a piece of a long text has at most, where they are ASCII."""
 
