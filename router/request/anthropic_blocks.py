@@ -10,10 +10,11 @@ from typing import Final
 
 from router.request.anthropic_sources import SOURCE_KEYS, UNKNOWN_SOURCE, read_document_source, read_image_source
 from router.request.calls import read_arguments, read_identifier, read_name
+from router.request.contents import read_contents
 from router.request.free_text import read_other_keys
 from router.request.nested import ContentPart, read_nested
 from router.request.openai_parts import refuse_strangers
-from router.request.strict_json import JsonObject, object_at, optional_string, place_of, required, string_at, wrong_type
+from router.request.strict_json import JsonObject, object_at, optional_string, place_of, required, string_at
 from router.request.view import FilePart, ImagePart, Part, TextPart, ToolResultPart
 
 _CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
@@ -56,15 +57,7 @@ def read_block(value: object, pointer: str) -> Iterator[Part]:
 
 def read_blocks(value: object, pointer: str) -> tuple[ContentPart, ...]:
     """The content of a result, a document or a system prompt: a string, blocks, or null. Raises RequestError."""
-    match value:
-        case None:
-            return ()
-        case str():
-            return (TextPart(pointer, value),)
-        case list():
-            return tuple(p for index, item in enumerate(value) for p in _read_content(item, f"{pointer}/{index}"))
-        case _:
-            raise wrong_type(pointer, "a string or a list of blocks", value)
+    return read_contents(value, pointer, "blocks", _read_content)
 
 
 def _read_content(value: object, pointer: str) -> Iterator[ContentPart]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from router.request.calls import read_identifier, read_name
+from router.request.contents import read_contents
 from router.request.data_uri import Source, read_base64_or_data_uri, read_url
 from router.request.embedded import read_embedded
 from router.request.errors import RequestError
 from router.request.free_text import read_other_keys
 from router.request.nested import ContentPart, read_nested
 from router.request.openai_parts import read_audio, read_image, refuse_strangers
-from router.request.strict_json import JsonObject, object_at, optional_string, required, string_at, wrong_type
+from router.request.strict_json import JsonObject, object_at, optional_string, required, string_at
 from router.request.view import FilePart, ImagePart, TextPart
 
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
@@ -41,15 +42,7 @@ _KEYS_OF_ANYTHING = INPUT_KEYS | {"content", "output", "outputs", "result", "res
 
 def read_inputs(value: object, pointer: str) -> tuple[ContentPart, ...]:
     """The parts of a string, a list of parts, or null. Raises RequestError."""
-    match value:
-        case None:
-            return ()
-        case str():
-            return (TextPart(pointer, value),)
-        case list():
-            return tuple(part for index, item in enumerate(value) for part in read_input(item, f"{pointer}/{index}"))
-        case _:
-            raise wrong_type(pointer, "a string or a list of parts", value)
+    return read_contents(value, pointer, "parts", read_input)
 
 
 def read_anything(value: object, pointer: str) -> tuple[ContentPart, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from router.request.calls import read_arguments, read_identifier, read_name
+from router.request.contents import read_contents
 from router.request.data_uri import Source, read_base64_or_data_uri, read_url
 from router.request.embedded import image_of, read_embedded
 from router.request.errors import RequestError
@@ -42,15 +43,7 @@ CONTENT_KEYS = _PART_KEYS | _IMAGE_KEYS | _AUDIO_KEYS | _FILE_KEYS | _CALL_KEYS 
 
 def read_content(value: object, pointer: str) -> tuple[ContentPart, ...]:
     """The parts of a message's `content`: a string, a list of parts, or null. Raises RequestError."""
-    match value:
-        case None:
-            return ()
-        case str():
-            return (TextPart(pointer, value),)
-        case list():
-            return tuple(part for index, item in enumerate(value) for part in _read_part(item, f"{pointer}/{index}"))
-        case _:
-            raise wrong_type(pointer, "a string or a list of parts", value)
+    return read_contents(value, pointer, "parts", _read_part)
 
 
 def read_tool_calls(value: object, pointer: str) -> Iterator[ToolCallPart | TextPart | ImagePart]:
