@@ -21,7 +21,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python -m examples.demo $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 """From a policy file to a loaded policy: shape, settings, references. Every problem is reported, not just the first.
 
-Nothing is opened here but the policy file: packs are opened where a worker is built (`router.extproc.worker`).
+Nothing is opened here but the policy file: packs are opened where a worker is built (`router.extproc.house`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from router.config.conditions import Askable, Known, read_condition
+from router.config.handling import (
+    EncodingSettings,
+    LimitSettings,
+    ParitySettings,
+    RecordSettings,
+    RemoteImageSettings,
+    ResponseSettings,
+)
 from router.config.messages import translate
 from router.config.problems import Location, PolicyError, Problem, did_you_mean, dotted
 from router.config.projections import read_projections
@@ -21,14 +29,8 @@ from router.config.schema import (
     ApiRuleSettings,
     DecisionSettings,
     EncoderSettings,
-    EncodingSettings,
-    LimitSettings,
-    ParitySettings,
     PolicyFile,
-    RecordSettings,
-    RemoteImageSettings,
     RespondSettings,
-    ResponseSettings,
 )
 from router.config.selecting import Selectable, check_select, read_select
 from router.config.yaml_source import YamlSource, parse_yaml, read_yaml

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
+from router.config.handling import RecordSettings
 from router.config.load import LoadedPolicy, SignalSpec
-from router.config.schema import RecordSettings
 from router.records.recast import range_of, without_range
 from router.records.stored import RecordFormatError
 from router.selection.needs import wants_sizes

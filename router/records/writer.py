@@ -17,7 +17,7 @@ from typing import Final
 
 from opentelemetry.metrics import Counter
 
-from router.config.schema import RecordSettings
+from router.config.handling import RecordSettings
 from router.records.basis import Basis
 from router.records.record import DecisionRecord
 from router.records.sqlite_store import Row, SqliteStore, StoreError

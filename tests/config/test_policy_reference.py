@@ -13,9 +13,17 @@ from pydantic import BaseModel
 from reads_of_code import is_read, modules
 
 from router.cli.check import check
-from router.config import schema, selecting
+from router.config import handling, schema, selecting
 from router.config.conditions import BOUNDS, read_interval
 from router.config.family_docs import family_docs
+from router.config.handling import (
+    EncodingSettings,
+    LimitSettings,
+    ParitySettings,
+    RecordSettings,
+    RemoteImageSettings,
+    ResponseSettings,
+)
 from router.config.json_schema import policy_schema_text
 from router.config.reference import SCHEMA_FILE, SIGNALS_FILE, signals_reference, write_reference
 from router.config.schema import (
@@ -23,20 +31,14 @@ from router.config.schema import (
     BandSettings,
     DecisionSettings,
     EncoderSettings,
-    EncodingSettings,
     IntervalSettings,
-    LimitSettings,
-    ParitySettings,
     PartitionSettings,
     PolicyFile,
     PriceSettings,
     ProfileHeaderSettings,
     ProfileSettings,
     ProjectionSettings,
-    RecordSettings,
-    RemoteImageSettings,
     RespondSettings,
-    ResponseSettings,
     RouteSettings,
     ScoreSettings,
     UpstreamSettings,
@@ -121,7 +123,7 @@ def test_a_mapping_without_a_table_is_explained_in_the_text(section: type[BaseMo
 def test_every_mapping_of_the_policy_is_in_the_guide() -> None:
     models = [
         each
-        for module in (schema, selecting)
+        for module in (handling, schema, selecting)
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, BaseModel) and each.model_fields
     ]

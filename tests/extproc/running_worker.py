@@ -17,8 +17,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from router.extproc.life import run
+from router.extproc.options import WorkerOptions
 from router.extproc.service import SERVICE_NAME
-from router.extproc.worker import WorkerOptions, run
 from router.proto import ext_proc_pb2 as pb
 from router.telemetry.instruments import create_instruments
 from router.telemetry.worker_state import state_file

@@ -131,11 +131,11 @@ async def test_a_worker_whose_model_hangs_for_good_drains_and_ends(
 STUCK_WORKER = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from router.extproc import stuck, worker
+from router.extproc import life, stuck, worker
 from router.inference.executor import InferenceExecutor
 
 ThreadPoolExecutor(1).submit(threading.Event().wait)
-stuck.LOOK_SECONDS = worker.DRAIN_NOTICE = 0.01
+stuck.LOOK_SECONDS = life.DRAIN_NOTICE = 0.01
 InferenceExecutor.longest = stuck.STUCK_SECONDS
 sys.exit(worker.main())
 """

@@ -22,7 +22,7 @@ from PIL import Image
 from running_worker import PATIENCE, Running, running_worker
 from tiny_packs import copy_text_pack, give_text_pack_another_tokenizer, write_vision_pack
 
-from router.extproc import worker
+from router.extproc import life
 from router.inference.preprocess import Preprocessor
 from router.inference.vision_model import VisionModel
 from router.telemetry.worker_state import read_state, state_file
@@ -43,7 +43,7 @@ Start = Callable[..., AbstractAsyncContextManager[Running]]
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """`start(encoders, interval=0)`: a worker under a policy with these encoders."""
-    monkeypatch.setattr(worker, "DRAIN_NOTICE", 0.0)
+    monkeypatch.setattr(life, "DRAIN_NOTICE", 0.0)
 
     @asynccontextmanager
     async def starting(encoders: str, interval: float = 0) -> AsyncIterator[Running]:

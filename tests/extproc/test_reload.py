@@ -16,7 +16,7 @@ from tiny_packs import write_vision_pack
 from router.actions.edits import Edits
 from router.config.load import parse_policy
 from router.extproc import house as house_room
-from router.extproc import reload, worker
+from router.extproc import life, reload
 from router.extproc.exchange import FailureKind
 from router.extproc.head import RequestHead
 from router.extproc.house import build_house, move_in
@@ -50,7 +50,7 @@ def replace(file: Path, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "DRAIN_NOTICE", 0.0)
+    monkeypatch.setattr(life, "DRAIN_NOTICE", 0.0)
     monkeypatch.setattr(reload, "LOOK_SECONDS", 0.02)
 
 

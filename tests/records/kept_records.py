@@ -9,8 +9,8 @@ from pathlib import Path
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from router.config.handling import RecordSettings
 from router.config.load import parse_policy
-from router.config.schema import RecordSettings
 from router.policy.model import Policy, Route
 from router.policy.resolve import offers, resolve, shortlist
 from router.policy.verdict import Verdict
