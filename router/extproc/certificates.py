@@ -1,7 +1,7 @@
 """The files by which a worker proves who it is over TCP, and knows its clients; read again when they change.
 
-It hands over what was read only when the files fit together, so that a pair that is half replaced is never used. It
-knows no gRPC: what is done with the bytes is `listening.py`'s.
+It hands over what was read only when the files fit together, so that a pair that is half replaced is never used. What
+is done with it is the server's.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificates:
-    """What stood in the files, as PEM."""
+    """What stood in the files, as PEM, and what TLS for HTTP/2 is served with by it."""
 
     cert: bytes
     key: bytes
     client_ca: bytes | None
+    context: ssl.SSLContext
 
 
 class CertificateError(Exception):
@@ -57,7 +58,7 @@ class CertificateFiles:
     def read(self) -> Certificates:
         """What stands in the files now; raises CertificateError."""
         self._seen = seen = _stamp(self._files)
-        _check(self._files)
+        context = _context(self._files)
         try:
             cert, key, *rest = (file.read_bytes() for file in self._files.all)
         except OSError as error:
@@ -66,7 +67,7 @@ class CertificateFiles:
             # What was checked may not be what was read.
             self._seen = None
             raise CertificateError("the files of the certificate changed while they were read")
-        return Certificates(cert, key, rest[0] if rest else None)
+        return Certificates(cert, key, rest[0] if rest else None, context)
 
     def changed(self) -> Certificates | None:
         """What stands in the files, if they are others than before and fit together; logs when they do not."""
@@ -93,19 +94,26 @@ def _stamp(files: TlsFiles) -> _Stamp:
     return tuple(found)
 
 
-def _check(files: TlsFiles) -> None:
+def _context(files: TlsFiles) -> ssl.SSLContext:
     """Raises CertificateError unless the key is the certificate's and the authorities can be read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2"])
+    # A resumed session would bring in a client whose authority is not trusted any more.
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
     try:
         context.load_cert_chain(files.cert, files.key, password=_no_password)
     except (OSError, ValueError) as error:
         raise CertificateError(f"{files.cert} and {files.key}: {_why(error)}") from error
     if files.client_ca is None:
-        return
+        return context
     try:
         context.load_verify_locations(files.client_ca)
     except (OSError, ValueError) as error:
         raise CertificateError(f"{files.client_ca}: {_why(error)}") from error
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def _no_password() -> str:

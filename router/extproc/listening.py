@@ -1,57 +1,48 @@
-"""Binds a worker's gRPC server: to a unix socket, or to a TCP address, in the clear or with TLS.
-
-It knows what stands at an address already, and how certificates are replaced while serving. What is served is
-`service.py`'s.
-"""
+"""Sockets that a worker is served on: a unix socket, or a TCP address. What stands there already is left in peace."""
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 from pathlib import Path
-from typing import Any
 
-import grpc
-import grpc.aio
-
-from router.extproc.certificates import CertificateError, CertificateFiles, Certificates, TlsFiles
 from router.extproc.sockets import SocketUnavailableError, claim_socket
 
 
-def bind(server: grpc.aio.Server, address: str, tls: TlsFiles | None) -> Path | None:
-    """Bind to `unix:/path` or `host:port`; the path of the socket, if it is one.
+def bound(address: str) -> tuple[socket.socket, Path | None]:
+    """A socket bound to `unix:/path` or `host:port`, which does not listen yet, and the path if it has one.
 
-    With `tls`, clients of the TCP address must speak TLS, and have a certificate where there is a `client_ca`; the
-    files are looked at with each new connection. Raises SocketUnavailableError where somebody else listens, or where
-    the files cannot be used.
+    Raises SocketUnavailableError where somebody else listens, or where there is no such address.
     """
     if address.startswith("unix:"):
-        socket = Path(address.removeprefix("unix:"))
-        claim_socket(socket)
-        server.add_insecure_port(address)
-        return socket
+        path = Path(address.removeprefix("unix:"))
+        claim_socket(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        return _bind(listener, str(path), address), path
+    host, _, port = address.rpartition(":")
     try:
-        if tls is None:
-            server.add_insecure_port(address)
-        else:
-            server.add_secure_port(address, _credentials(CertificateFiles(tls)))
-    except RuntimeError as error:
-        # gRPC's own words are pages of what it tried.
-        raise SocketUnavailableError(f"{address} cannot be bound: in use, or no address of this machine") from error
-    except CertificateError as error:
-        raise SocketUnavailableError(str(error)) from error
-    return None
+        [(family, _, _, _, where), *_] = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise SocketUnavailableError(f"{address}: {error.strerror}") from error
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    # A worker that is started again takes its port over from connections that are still closing, and from no listener.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        # `[::]` serves both families, as it does for gRPC.
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    return _bind(listener, where, address), None
 
 
-def _credentials(files: CertificateFiles) -> grpc.ServerCredentials:
-    first = files.read()
-
-    def newer() -> grpc.ServerCertificateConfiguration | None:
-        found = files.changed()
-        return None if found is None else _configuration(found)
-
-    # The stubs forget that None, for no change, is an answer too.
-    fetch: Any = newer
-    return grpc.dynamic_ssl_server_credentials(_configuration(first), fetch, first.client_ca is not None)
-
-
-def _configuration(found: Certificates) -> grpc.ServerCertificateConfiguration:
-    return grpc.ssl_server_certificate_configuration([(found.key, found.cert)], found.client_ca)
+def _bind(listener: socket.socket, where: object, address: str) -> socket.socket:
+    try:
+        listener.bind(where)  # type: ignore[arg-type]
+        if listener.family != socket.AF_UNIX:
+            # Linux lets two sockets be bound to a port, and only one of them listen.
+            listener.listen()
+    except OSError as error:
+        listener.close()
+        if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+            raise SocketUnavailableError(f"{address} cannot be bound: in use, or no address of this machine") from error
+        raise SocketUnavailableError(f"{address}: {os.strerror(error.errno or 0)}") from error
+    return listener

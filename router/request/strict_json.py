@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from router.request.errors import RequestError
 
@@ -24,6 +23,8 @@ JsonList = list[Any]
 _MAX_VALUES = 200_000
 
 _COLON, _BACKSLASH = ord(":"), ord("\\")
+# Bytes for each colon from which on it pays to go from one to the next.
+_SPARSE = 1024
 _BYTE_OFFSET = re.compile(r"\(byte (\d+)\)$")
 # Deeper values are pointed at by a parent; the pointers of a body of deeply nested lists would fill gigabytes.
 _MAX_POINTER = 200
@@ -138,18 +139,31 @@ def _refuse_duplicate_keys(body: bytes, document: JsonObject, known: frozenset[s
     # has exactly as many as the decoded document has keys and colons in its strings; each member that a later
     # duplicate replaced is missing from the second count. Two counts at memory speed, where a parser that reports
     # pairs would cost several times the decoding.
-    array = np.frombuffer(body, np.uint8)
     expected = _keys_and_colons(document)
-    if np.count_nonzero(array == _COLON) == expected and not _may_escape_a_colon(body, array):
+    if _has_colons(body, expected) and not _may_escape_a_colon(body):
         return
     pointer = _duplicate_key(body, known)
     if pointer is not None:
         raise RequestError(400, "duplicate_key", "An object has the same key twice.", pointer)
 
 
-def _may_escape_a_colon(body: bytes, array: npt.NDArray[np.uint8]) -> bool:
+def _has_colons(body: bytes, expected: int) -> bool:
+    """Whether the body has exactly so many colons."""
+    if expected * _SPARSE > len(body):
+        return int(np.count_nonzero(np.frombuffer(body, np.uint8) == _COLON)) == expected
+    # Between far colons bytes.find goes three times as fast as NumPy.
+    place = -1
+    for _ in range(expected):
+        place = body.find(b":", place + 1)
+        if place < 0:
+            return False
+    return body.find(b":", place + 1) < 0
+
+
+def _may_escape_a_colon(body: bytes) -> bool:
     if b"\\" not in body:
         return False
+    array = np.frombuffer(body, np.uint8)
     # In valid JSON a backslash has a follower, and \u has four.
     escapes = np.flatnonzero(array == _BACKSLASH)
     unicode_escapes = escapes[array[escapes + 1] == ord("u")]

@@ -21,6 +21,7 @@ from router.request.images import decode as decode_image
 from router.request.limits import RequestLimits, check_counts
 from router.request.paths import normal_forms
 from router.request.view import Api, RequestView
+from tests.fuzz.connections import check_connection
 from tests.fuzz.exchanges import check_exchange
 
 Check = Callable[[bytes], None]
@@ -205,5 +206,6 @@ CHECKS: Final[dict[str, Check]] = {
     "url": check_url,
     "path": check_path,
     "exchange": check_exchange,
+    "connection": check_connection,
 }
 """By the name that the command takes."""
