@@ -1,60 +1,135 @@
 """The instruments that the project writes to, by name, in one place.
 
-Only OpenTelemetry's API is used: without an SDK every instrument is a no-op. Attributes are kinds and labels, never
-content. Not the place where exporters are set up.
+Only OpenTelemetry's API is used: without an SDK every instrument is a no-op. Attributes are kinds and names of the
+policy, never content. What they are called and measured in stands in `catalogue.py`; exporters are set up elsewhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
-from opentelemetry.metrics import Counter, Meter, UpDownCounter, get_meter
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation, UpDownCounter, get_meter
+
+from router.telemetry import catalogue
+from router.telemetry.catalogue import Metric
+from router.telemetry.names import Names
+from router.telemetry.tally import Pace, Reading, Tally
+from router.telemetry.views import MOST_SERIES
+
+SAMPLED_REQUESTS: Final = 20
+"""A second, whose signals' times are taken: each is a point of a histogram, and a request may have dozens."""
+
+Source = Callable[[], Iterable[Reading]]
+"""What an observable instrument reads now. Called in the thread of whoever collects; must be quick and not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instruments:
     """What a worker counts.
 
-    `failures` counts requests that got the policy's failure outcome, by `kind`; `unexpected_messages` counts messages
-    that a rightly configured Envoy does not send, by `kind`; `abandoned` counts requests whose client left undecided.
-    `parity_misses` counts ways in which a pack was not what its golden vectors say, by `pack` and `stage`; what could
-    not even be opened is of the stage `setup`. `policy_reloads` counts changes of the policy file, by `outcome`.
-    `records_dropped` counts decision records that were to be kept and were lost, by `reason`.
-    `ready` is 1 for a worker that takes requests, else 0, so that its sum is the number of those.
+    `requests` counts LLM requests by what was decided, `observations` answers of signals and projections; `failures`
+    those requests that got the policy's failure outcome, by `kind`; `unreadable` those that the client has to mend, by
+    `code`. `unexpected_messages` counts messages that a rightly configured Envoy does not send, by `kind`; `abandoned`
+    counts requests whose client left undecided. `parity_misses` counts ways in which a pack was not what its golden
+    vectors say, by `pack` and `stage`; what could not even be opened is of the stage `setup`. `policy_reloads` counts
+    changes of the policy file, by `outcome`. `records_dropped` counts decision records that were to be kept and were
+    lost, `telemetry_dropped` what was to be told of requests and was lost, both by `reason`. `shadow_compared` counts
+    requests that a shadow policy decided as well, `shadow_differences` those that it decides otherwise, `from` one
+    decision `to` another, and `shadow_left_out` those that it could not decide, by `reason`. `responses_checked` counts
+    responses that the policy checks, by `outcome`. `ready` is 1 for a worker that takes requests, else 0, so that its
+    sum is the number of those.
+
+    `names` says which names may be labels, `pace` of which requests the times of signals are taken. `sources` has what
+    observable instruments read, by their names; one that has no source says nothing.
     """
 
+    requests: Tally
+    decision_duration: Histogram
+    unreadable: Counter
     failures: Counter
     unexpected_messages: Counter
     abandoned: Counter
+    body_size: Histogram
+    images: Histogram
+    image_size: Histogram
+    observations: Tally
+    signal_duration: Histogram
     parity_misses: Counter
     policy_reloads: Counter
+    shadow_compared: Counter
+    shadow_differences: Counter
+    shadow_left_out: Counter
+    token_usage: Histogram
+    operation_duration: Histogram
+    first_chunk: Histogram
+    token_speed: Histogram
+    cost: Counter
+    responses: Counter
+    responses_checked: Counter
     records_dropped: Counter
+    telemetry_dropped: Counter
     ready: UpDownCounter
+    names: Names = field(default_factory=Names)
+    pace: Pace = field(default_factory=lambda: Pace(SAMPLED_REQUESTS))
+    sources: dict[str, Source] = field(default_factory=dict)
 
 
 def create_instruments(meter: Meter | None = None) -> Instruments:
     """The instruments of this meter; of the global provider's meter `pointsman` when none is given."""
     meter = meter or get_meter("pointsman")
-    return Instruments(
-        failures=meter.create_counter(
-            "pointsman.exchange.failures", unit="{request}", description="Requests that could not be judged."
-        ),
-        unexpected_messages=meter.create_counter(
-            "pointsman.exchange.unexpected_messages", unit="{message}", description="Messages of a misconfigured Envoy."
-        ),
-        abandoned=meter.create_counter(
-            "pointsman.exchange.abandoned", unit="{request}", description="Requests whose client left undecided."
-        ),
-        parity_misses=meter.create_counter(
-            "pointsman.parity.misses", unit="{miss}", description="Golden vectors that a pack did not meet."
-        ),
-        policy_reloads=meter.create_counter(
-            "pointsman.policy.reloads", unit="{reload}", description="Changed policies, taken over or refused."
-        ),
-        records_dropped=meter.create_counter(
-            "pointsman.records.dropped", unit="{record}", description="Decision records that could not be kept."
-        ),
-        ready=meter.create_up_down_counter(
-            "pointsman.worker.ready", unit="{worker}", description="Workers that take requests."
-        ),
+
+    def counter(metric: Metric) -> Counter:
+        return meter.create_counter(metric.name, metric.unit, metric.description)
+
+    def histogram(metric: Metric) -> Histogram:
+        return meter.create_histogram(
+            metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.buckets
+        )
+
+    made = Instruments(
+        requests=Tally(catalogue.REQUESTS.labels, MOST_SERIES - 1),
+        decision_duration=histogram(catalogue.DECISION_DURATION),
+        unreadable=counter(catalogue.UNREADABLE),
+        failures=counter(catalogue.FAILURES),
+        unexpected_messages=counter(catalogue.UNEXPECTED_MESSAGES),
+        abandoned=counter(catalogue.ABANDONED),
+        body_size=histogram(catalogue.BODY_SIZE),
+        images=histogram(catalogue.IMAGES),
+        image_size=histogram(catalogue.IMAGE_SIZE),
+        observations=Tally(catalogue.OBSERVATIONS.labels, MOST_SERIES - 1),
+        signal_duration=histogram(catalogue.SIGNAL_DURATION),
+        parity_misses=counter(catalogue.PARITY_MISSES),
+        policy_reloads=counter(catalogue.POLICY_RELOADS),
+        shadow_compared=counter(catalogue.SHADOW_COMPARED),
+        shadow_differences=counter(catalogue.SHADOW_DIFFERENCES),
+        shadow_left_out=counter(catalogue.SHADOW_LEFT_OUT),
+        token_usage=histogram(catalogue.TOKEN_USAGE),
+        operation_duration=histogram(catalogue.OPERATION_DURATION),
+        first_chunk=histogram(catalogue.FIRST_CHUNK),
+        token_speed=histogram(catalogue.TOKEN_SPEED),
+        cost=counter(catalogue.COST),
+        responses=counter(catalogue.RESPONSES),
+        responses_checked=counter(catalogue.RESPONSES_CHECKED),
+        records_dropped=counter(catalogue.RECORDS_DROPPED),
+        telemetry_dropped=counter(catalogue.TELEMETRY_DROPPED),
+        ready=meter.create_up_down_counter(catalogue.READY.name, catalogue.READY.unit, catalogue.READY.description),
     )
+    made.sources[catalogue.REQUESTS.name] = made.requests.readings
+    made.sources[catalogue.OBSERVATIONS.name] = made.observations.readings
+    for metric in catalogue.METRICS:
+        callbacks = [_reader(made.sources, metric.name)]
+        if metric.kind == "observable_gauge":
+            meter.create_observable_gauge(metric.name, callbacks, metric.unit, metric.description)
+        elif metric.kind == "observable_counter":
+            meter.create_observable_counter(metric.name, callbacks, metric.unit, metric.description)
+    return made
+
+
+def _reader(sources: Mapping[str, Source], name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def read(_: CallbackOptions) -> Iterable[Observation]:
+        source = sources.get(name)
+        return [] if source is None else [Observation(value, labels) for value, labels in source()]
+
+    return read

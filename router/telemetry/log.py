@@ -10,14 +10,18 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, Literal
 
 import msgspec
+
+logger = logging.getLogger(__name__)
 
 LogFormat = Literal["json", "console"]
 
@@ -30,6 +34,9 @@ PAUSE_SECONDS = 0.05
 CLOSE_SECONDS = 2.0
 """How long the end of the process waits for lines that are still queued."""
 
+OURS = "router"
+"""The logger above all of the project's own."""
+
 _LEVEL_WORDS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warn", "ERROR": "error", "CRITICAL": "fatal"}
 
 
@@ -37,16 +44,15 @@ class JsonFormatter(logging.Formatter):
     """`{"time": RFC 3339 in UTC, "level", "logger", "event", ...fields}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """A line of JSON; an exception is given by its type alone, since its text may quote a request."""
+        """A line of JSON; an exception is given by its type and place, since its text may quote a request."""
         line: dict[str, Any] = {
             "time": _rfc3339(record.created),
             "level": _LEVEL_WORDS.get(record.levelname, record.levelname),
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": _event(record),
             **_fields(record),
+            **_error(record),
         }
-        if record.exc_info and record.exc_info[0]:
-            line["error_type"] = record.exc_info[0].__name__
         return msgspec.json.encode(line, enc_hook=str).decode()
 
 
@@ -58,8 +64,8 @@ class ConsoleFormatter(logging.Formatter):
         flat = " ".join(f"{k}={v}" for k, v in _fields(record).items() if not isinstance(v, dict | list | tuple))
         level = _LEVEL_WORDS.get(record.levelname, record.levelname)
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        kind = f" error_type={record.exc_info[0].__name__}" if record.exc_info and record.exc_info[0] else ""
-        return f"{clock} {level:<5} {record.getMessage()}  {flat}{kind}".rstrip()
+        error = "".join(f" {key}={value}" for key, value in _error(record).items())
+        return f"{clock} {level:<5} {_event(record)}  {flat}{error}".rstrip()
 
 
 class QueuedHandler(logging.Handler):
@@ -75,6 +81,8 @@ class QueuedHandler(logging.Handler):
         self._pause = pause
         self._queue: deque[logging.LogRecord] = deque()
         self._dropped = 0
+        self.lost = 0
+        """Lines that were dropped so far."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
@@ -85,6 +93,7 @@ class QueuedHandler(logging.Handler):
             self._queue.append(record)
         else:
             self._dropped += 1
+            self.lost += 1
 
     def close(self) -> None:
         """Write what is queued, for at most CLOSE_SECONDS."""
@@ -122,7 +131,18 @@ def configure_logging(form: LogFormat, level: str = "INFO") -> None:
     logging._srcfile = None  # documented under "Optimization" in logging's how-to
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
+    # What libraries say at DEBUG is theirs to choose, and may be what a client sent.
+    logging.getLogger(OURS).setLevel(level)
+    # Python itself would write out the text of an exception that nobody caught.
+    sys.excepthook = lambda kind, error, trace: _say("uncaught", kind, error, trace)
+    sys.unraisablehook = lambda args: _say("not raised", args.exc_type, args.exc_value, args.exc_traceback)
+    threading.excepthook = lambda args: _say("thread ended", args.exc_type, args.exc_value, args.exc_traceback)
+
+
+def lines_dropped() -> int:
+    """Lines of the process that its log's queue had no room for."""
+    return sum(handler.lost for handler in logging.getLogger().handlers if isinstance(handler, QueuedHandler))
 
 
 def _close_at_exit(handler: QueuedHandler) -> None:
@@ -133,6 +153,27 @@ def _close_at_exit(handler: QueuedHandler) -> None:
     handler.close()
     if handler.stuck:
         os._exit(1)
+
+
+def _say(event: str, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    logger.error(event, exc_info=(kind, BaseException() if error is None else error, trace))
+
+
+def _event(record: logging.LogRecord) -> str:
+    """The message; of asyncio's what stands before the reprs of callbacks and errors, which may quote a request."""
+    message = record.getMessage()
+    return re.split(r"[(<\n]", message, maxsplit=1)[0].rstrip() if record.name == "asyncio" else message
+
+
+def _error(record: logging.LogRecord) -> dict[str, str]:
+    """Type and place of the record's exception."""
+    if not record.exc_info or record.exc_info[0] is None:
+        return {}
+    kind, _, step = record.exc_info
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    place = {} if step is None else {"at": f"{step.tb_frame.f_globals.get('__name__', '?')}:{step.tb_lineno}"}
+    return {"error_type": kind.__name__, **place}
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

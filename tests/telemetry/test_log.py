@@ -46,6 +46,48 @@ def test_a_console_line_leaves_nested_fields_out() -> None:
     assert ConsoleFormatter().format(record_of("ready", {"a": 1, "b": {"c": 2}})).endswith("info  ready  a=1")
 
 
+def test_what_nobody_caught_is_named_by_its_type_and_place_alone() -> None:
+    script = """if True:
+        import asyncio, gc, logging, threading
+        from router.telemetry.log import configure_logging
+        configure_logging("json", "DEBUG")
+        class Odd:
+            def __del__(self):
+                raise KeyError("words of a client")
+        def fail(text):
+            raise ValueError(text)
+        async def lose():
+            asyncio.get_running_loop().call_soon(fail, "words of a client")
+            asyncio.ensure_future(later())
+            await asyncio.sleep(0.01)
+        async def later():
+            fail("words of a client")
+        thread = threading.Thread(target=fail, args=("words of a client",))
+        thread.start()
+        thread.join()
+        Odd()
+        asyncio.run(lose())
+        gc.collect()
+        logging.getLogger("urllib3").debug("words of a client")
+        logging.getLogger("router.x").debug("our own")
+        fail("words of a client")
+    """
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert b"words" not in ended.stderr
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    events = {line["event"]: line.get("error_type") for line in lines}
+    assert events == {
+        "thread ended": "ValueError",
+        "not raised": "KeyError",
+        "Exception in callback fail": "ValueError",
+        "Task exception was never retrieved": "ValueError",
+        "our own": None,
+        "uncaught": "ValueError",
+    }
+    assert all(line["at"].startswith("__main__:") for line in lines if "error_type" in line)
+
+
 class Stuck(logging.Handler):
     """A target that does not return until told to."""
 

@@ -1,0 +1,92 @@
+"""Names of spans, events and attributes, in one place; docs/traces.md explains each.
+
+`gen_ai.*`, `http.*` and `error.type` are OpenTelemetry's semantic conventions, the others our own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Spans. That of the request has the name of its operation, and of its model where it goes to one.
+UNKNOWN_REQUEST: Final = "request"
+PARSE: Final = "parse"
+SIGNAL: Final = "signal"
+PROJECTION: Final = "projection"
+DECIDE: Final = "decision"
+SELECT: Final = "selection"
+ACT: Final = "actions"
+RESPONSE: Final = "response"
+PARITY_MISS: Final = "parity miss"
+
+# Events
+EVIDENCE: Final = "evidence"
+
+# Attributes of the conventions
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_STREAM: Final = "gen_ai.request.stream"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+ERROR_TYPE: Final = "error.type"
+HTTP_STATUS: Final = "http.response.status_code"
+
+# Attributes of our own
+ATTENTION: Final = "pointsman.attention"
+RECORD: Final = "pointsman.record"
+POLICY: Final = "pointsman.policy"
+PROFILE: Final = "pointsman.profile"
+API: Final = "pointsman.api"
+DECISION: Final = "pointsman.decision"
+OUTCOME: Final = "pointsman.outcome"
+REASON: Final = "pointsman.reason"
+CONFIDENCE: Final = "pointsman.confidence"
+ENFORCED: Final = "pointsman.enforced"
+CLUSTER: Final = "pointsman.cluster"
+BODY_SIZE: Final = "pointsman.request.body.size"
+TURNS: Final = "pointsman.request.turns"
+IMAGES: Final = "pointsman.request.images"
+GUARD: Final = "pointsman.decision.guard"
+PRIORITY: Final = "pointsman.decision.priority"
+UNKNOWN_ROOT: Final = "pointsman.decision.unknown"
+SKIPPED: Final = "pointsman.decision.skipped"
+SIGNAL_NAME: Final = "pointsman.signal.name"
+FAMILY: Final = "pointsman.signal.family"
+STATUS: Final = "pointsman.signal.status"
+MATCHED: Final = "pointsman.signal.matched"
+SCORE: Final = "pointsman.signal.score"
+VALUE: Final = "pointsman.signal.value"
+LABEL: Final = "pointsman.signal.label"
+QUEUE_TIME: Final = "pointsman.signal.queue_time"
+COMPUTE_TIME: Final = "pointsman.signal.compute_time"
+EVIDENCE_COUNT: Final = "pointsman.signal.evidence"
+PACK: Final = "pointsman.pack.digest"
+POINTER: Final = "pointsman.evidence.pointer"
+EVIDENCE_LABEL: Final = "pointsman.evidence.label"
+EVIDENCE_SCORE: Final = "pointsman.evidence.score"
+SPAN: Final = "pointsman.evidence.span"
+IMAGE_INDEX: Final = "pointsman.image.index"
+SELECT_BY: Final = "pointsman.selection.by"
+SELECT_FROM: Final = "pointsman.selection.from"
+SELECT_REASON: Final = "pointsman.selection.reason"
+PROPENSITY: Final = "pointsman.selection.propensity"
+CANDIDATES: Final = "pointsman.selection.candidates"
+FILTERED: Final = "pointsman.selection.filtered"
+UNREAD: Final = "pointsman.response.unread"
+PACK_NAME: Final = "pointsman.pack.name"
+PARITY_STAGE: Final = "pointsman.parity.stage"
+
+# What asks for attention, of a request that a tail sampler should keep
+FAILURE: Final = "failure"
+UNREADABLE: Final = "unreadable"
+WON_BY_GUARD: Final = "guard"
+SHED: Final = "shed"
+TIMED_OUT: Final = "timed_out"
+SIGNAL_FAILED: Final = "signal_failed"
+NOT_JUDGED: Final = "not_judged"
+NO_MODEL: Final = "no_capable_model"
+RESPONSE_FAILED: Final = "response_failed"
+PARITY: Final = "parity"
