@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import re
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from rich.markup import escape
 from rich.table import Column, Table
 
 from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, Stop, complain, note, out, policy_or_stop, print_json
+from router.cli.record_store import Where, keys_if_there, keys_or_stop, open_or_stop
+from router.cli.rerunning import Rerunner
 from router.cli.tree import headline, trees
 from router.config.load import LoadedPolicy, parse_policy
 from router.config.problems import PolicyError
-from router.extproc.house import open_packs, pack_digests
+from router.extproc.machinery import SetupError, open_packs, pack_digests
 from router.packs.files import PackError
 from router.policy.model import Policy
 from router.records.basis import StoredBasis, stored_basis
+from router.records.capture import Content, content_of, shown
 from router.records.record import DecisionRecord, milliseconds
 from router.records.record_id import time_of
 from router.records.redecide import Redecider
 from router.records.replay import Replay, replay
 from router.records.replay_page import render
-from router.records.sqlite_store import Filter, StoreError, StoreReader
-from router.records.stored import RecordFormatError, StoredRecord, to_record
+from router.records.sealing import SealError
+from router.records.store import Filter, Reader
+from router.records.stored import CONTENT_KEPT, StoredRecord, StoredShadow, to_record
 
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 SHOWN_CHANGES: Final = 50
 
 
 def run_list(
-    store: Path | None,
-    config: Path | None,
+    where: Where,
     decision: str | None,
     model: str | None,
     since: str | None,
+    differing: bool,
     limit: int,
     as_json: bool,
 ) -> int:
     """Exit code 0, 1 when the store cannot be read, 2 for wrong use."""
     try:
-        chosen = Filter(decision, model, _since_or_stop(since), limit)
-        with _open_or_stop(store, config) as reader:
+        chosen = Filter(decision, model, _since_or_stop(since), limit, differing)
+        with open_or_stop(where) as reader:
             found = [stored for stored, _ in reader.newest(chosen)]
     except Stop as stop:
         return stop.code
     if as_json:
-        print_json([{"time": _time(stored), **to_record(stored, None).summary()} for stored in found])
+        print_json(
+            [{"time": _time(stored), **to_record(stored, None).summary(), **_beside(stored)} for stored in found]
+        )
         return FINE
     table = Table(
         Column("time", no_wrap=True, min_width=14),
@@ -60,6 +67,7 @@ def run_list(
         "outcome",
         "model",
         "ms",
+        *(("shadow",) if differing else ()),
         box=None,
     )
     for stored in found:
@@ -71,32 +79,40 @@ def run_list(
             stored.outcome,
             stored.model or "-",
         )
-        table.add_row(*map(escape, cells), f"{milliseconds(stored.duration):.1f}")
+        shadow = (escape(_of_shadow(stored.shadow)),) if differing and stored.shadow else ()
+        table.add_row(*map(escape, cells), f"{milliseconds(stored.duration):.1f}", *shadow)
     out.print(table)
     return FINE
 
 
-def run_show(store: Path | None, config: Path | None, record: str, as_json: bool) -> int:
+def run_show(where: Where, record: str, content: bool, as_json: bool) -> int:
     """Exit code 0, 1 when there is no such record or the store cannot be read, 2 for wrong use."""
     try:
-        with _open_or_stop(store, config) as reader:
+        with open_or_stop(where) as reader:
             stored, basis = _one_or_stop(reader, record)
+            captured = _content_or_stop(reader, stored, where) if content else None
     except Stop as stop:
         return stop.code
     made = to_record(stored, _policy_of(basis))
     if as_json:
-        print_json({"time": _time(stored), **_whole(stored, made)})
+        also = {"captured": None if captured is None else shown(captured)} if content else {}
+        print_json({"time": _time(stored), **_whole(stored, made), **_beside(stored), **also})
         return FINE
     out.print(f"{_time(stored)}  {escape(stored.record)}  policy {stored.policy[:12]}", soft_wrap=True)
     out.print(headline(made), soft_wrap=True)
     for tree in trees(made):
         out.print(tree)
+    if stored.shadow is not None:
+        out.print(f"shadow: {escape(_of_shadow(stored.shadow))}", soft_wrap=True)
+    if stored.content is not None and not content:
+        out.print(f"content: {escape(stored.content)}", soft_wrap=True)
+    if captured is not None:
+        _show_content(captured)
     return FINE
 
 
 def run_replay(
-    store: Path | None,
-    config: Path | None,
+    where: Where,
     policy: Path,
     since: str | None,
     limit: int | None,
@@ -112,8 +128,9 @@ def run_replay(
             return WRONG_USE
         loaded = policy_or_stop(policy)
         redecider = Redecider(loaded.policy, stored_basis(loaded, pack_digests(open_packs(loaded))))
-        with _open_or_stop(store, config or policy) as reader:
-            came = replay(reader.newest(chosen), reader.basis, _policy_of, redecider)
+        where = where if where.config is not None else dataclasses.replace(where, config=policy)
+        with open_or_stop(where) as reader, Rerunner(loaded, reader, keys_if_there(where)) as rerunner:
+            came = replay(reader.newest(chosen), reader.basis, _policy_of, redecider, rerunner.again)
         if not came.records:
             complain("there are no such records: nothing can be said of the policy")
             return DOES_NOT_HOLD
@@ -121,7 +138,7 @@ def run_replay(
             html.write_text(render(came, str(policy)), encoding="utf-8")
     except Stop as stop:
         return stop.code
-    except (PackError, OSError) as error:
+    except (PackError, SetupError, OSError) as error:
         complain(str(error))
         return DOES_NOT_HOLD
     if as_json:
@@ -136,9 +153,12 @@ def run_replay(
 
 def _show_replay(came: Replay) -> None:
     if came.changes:
-        table = Table("from", "to", "count", _identifiers("for example"), box=None)
+        reruns = ("re-run",) if came.rerun else ()
+        table = Table("from", "to", "count", *reruns, _identifiers("for example"), box=None)
         for (old, new), tally in list(came.changes.items())[:SHOWN_CHANGES]:
-            table.add_row(escape(str(old)), escape(str(new)), str(tally.count), tally.examples[0])
+            redacted = f" ({tally.redacted} redacted)" if tally.redacted else ""
+            how = (f"{tally.rerun}{redacted}",) if came.rerun else ()
+            table.add_row(escape(str(old)), escape(str(new)), str(tally.count), *how, tally.examples[0])
         out.print(table)
     if len(came.changes) > SHOWN_CHANGES:
         out.print(f"... and {len(came.changes) - SHOWN_CHANGES} more kinds of change; --json and --html name them")
@@ -152,6 +172,9 @@ def _show_replay(came: Replay) -> None:
         f"[bold]{came.changed} of {came.records} would change[/], {came.unchanged} would not"
         + (f", {came.undecidable} cannot be told" if came.undecidable else "")
     )
+    if came.rerun:
+        redacted = f", {came.redacted} of them about redacted content" if came.redacted else ""
+        out.print(f"{came.exact} from their records alone, {came.rerun} by asking signals again{redacted}")
 
 
 def _identifiers(heading: str) -> Column:
@@ -159,30 +182,43 @@ def _identifiers(heading: str) -> Column:
     return Column(heading, no_wrap=True, min_width=36)
 
 
-@contextlib.contextmanager
-def _open_or_stop(store: Path | None, config: Path | None) -> Iterator[StoreReader]:
-    """The store, which a policy names or a flag; raises Stop after saying what is wrong with it."""
-    path = store or _path_or_stop(config)
+def _content_or_stop(reader: Reader, stored: StoredRecord, where: Where) -> Content | None:
+    """What was captured; raises Stop after saying that nothing was, or that it cannot be opened."""
+    if stored.content != CONTENT_KEPT:
+        complain(f"the content of {stored.record} is not kept: {stored.content or 'the policy did not ask for it'}")
+        raise Stop(DOES_NOT_HOLD)
     try:
-        with StoreReader(path) as reader:
-            yield reader
-    except (StoreError, RecordFormatError) as error:
-        complain(f"{path}: {error}")
+        return content_of(reader, stored.record, keys_or_stop(where))
+    except SealError as error:
+        complain(f"the content of {stored.record} {error}; name the keys with --key-env or --key-file")
         raise Stop(DOES_NOT_HOLD) from None
 
 
-def _path_or_stop(config: Path | None) -> Path:
-    if config is None:
-        complain("name the store with --store FILE, or the policy that says where it is with --config POLICY")
-        raise Stop(WRONG_USE)
-    loaded = policy_or_stop(config)
-    if loaded.records is None:
-        complain(f"{config} keeps no records: it has no `records`; name the store with --store FILE")
-        raise Stop(WRONG_USE)
-    return loaded.base / loaded.records.path
+def _show_content(content: Content) -> None:
+    taken = ", something taken out" if not content.whole else ""
+    out.print(f"content: {content.api}, {len(content.body)} bytes{taken}")
+    seen = shown(content)
+    for text in seen["text"]:
+        # Whatever it says, it is no instruction to the terminal.
+        out.print(f"  {escape(_CONTROL.sub(' ', text))}", soft_wrap=True)
+    for image in seen["images"]:
+        size = len(image["data_base64"]) * 3 // 4
+        out.print(f"  image {image['index'] + 1}: {escape(image['media_type'])}, about {size} bytes")
 
 
-def _one_or_stop(reader: StoreReader, record: str) -> tuple[StoredRecord, StoredBasis]:
+def _of_shadow(shadow: StoredShadow) -> str:
+    where = " | ".join(shadow.models) or shadow.outcome
+    same = "" if shadow.differs else ", the same"
+    return f"{shadow.decision} → {where}{same}{'' if shadow.exact else ', signals asked'}"
+
+
+def _beside(stored: StoredRecord) -> dict[str, Any]:
+    """What lies beside a record, without the keys that say nothing."""
+    pairs = {"shadow": stored.shadow and msgspec.to_builtins(stored.shadow), "content": stored.content}
+    return {key: value for key, value in pairs.items() if value is not None}
+
+
+def _one_or_stop(reader: Reader, record: str) -> tuple[StoredRecord, StoredBasis]:
     found = reader.find(record.lower())
     if not found:
         complain(f"no record {record} is kept; it may have been removed by age or size, or was never written")

@@ -90,8 +90,7 @@ class Basis:
 def basis_of(loaded: LoadedPolicy, packs: Mapping[str, str], settings: RecordSettings) -> Basis:
     """The basis of all records under this policy. `packs` as for `definitions`. Reads files; raises OSError."""
     body = msgspec.json.encode(stored_basis(loaded, packs), order="sorted")
-    placed = settings.model_copy(update={"path": str((loaded.base / settings.path).absolute())})
-    return Basis(hashlib.sha256(body).hexdigest(), body, placed)
+    return Basis(hashlib.sha256(body).hexdigest(), body, settings.placed(loaded.base))
 
 
 def stored_basis(loaded: LoadedPolicy, packs: Mapping[str, str]) -> StoredBasis:

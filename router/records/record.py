@@ -51,6 +51,8 @@ class DecisionRecord:
     """How the upstream was found, or that none was; None for an answer that needs none."""
     enforced: bool = True
     """Whether what was decided was done, or only recorded."""
+    select: float = 0.0
+    """Of the time in `decide`, what the choice of the upstream took."""
 
     def summary(self) -> dict[str, Any]:
         """What a log line holds: all but the trees."""
@@ -75,6 +77,7 @@ class DecisionRecord:
             "stream": self.stream,
             "parse_ms": milliseconds(self.parse),
             "decide_ms": milliseconds(self.decide),
+            "select_ms": milliseconds(self.select),
             "duration_ms": milliseconds(self.duration),
         }
 
@@ -107,6 +110,8 @@ def observation_json(observation: Observation) -> dict[str, Any]:
         "evidence": [dict(_evidence(e)) for e in observation.evidence[:MAX_EVIDENCE]] or None,
         "evidence_left_out": max(0, len(observation.evidence) - MAX_EVIDENCE) or None,
         "ms": milliseconds(observation.duration),
+        "waited_ms": milliseconds(observation.waited) or None,
+        "at_ms": milliseconds(observation.at) or None,
     }
     return {key: value for key, value in pairs.items() if value is not None or key == "matched"}
 

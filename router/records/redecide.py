@@ -51,14 +51,14 @@ class Redecider:
         if isinstance(profile, Undecidable) or own_choice is None:
             return Undecidable(unknown)
         agenda = self._agendas.of(profile, guards_only=own_choice)
-        observations = self._usable(stored, old)
+        observations = self.usable(stored, old)
         derive(agenda.projections, observations)
         live = contenders(agenda.decisions, observations)
         if missing := unanswered(self._agendas, live, observations):
             return Undecidable(tuple(sorted(map(str, missing))))
         return conclude(self.policy, self._agendas, profile, own_choice, live, observations)
 
-    def _usable(self, stored: StoredRecord, old: StoredBasis) -> dict[SignalName, Observation]:
+    def usable(self, stored: StoredRecord, old: StoredBasis) -> dict[SignalName, Observation]:
         """Observations of signals that mean the same under both policies; projections are derived again."""
         usable: dict[SignalName, Observation] = {}
         for name, one in observations_of(stored).items():

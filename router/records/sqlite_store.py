@@ -12,19 +12,20 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from router.records.basis import StoredBasis, read_basis
 from router.records.record_id import first_id
-from router.records.stored import RecordFormatError, StoredRecord, decode
+from router.records.store import AFTER_ALL, AnyRow, ContentRow, Filter, Keep, Row, ShadowRow, StoreError
+from router.records.stored import RecordFormatError, StoredRecord, decode_with
 
 APPLICATION_ID: Final = 0x504D5243
 """`PMRC`, by which a file says that it holds records."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""1 had no tables beside those of records; whoever opens such a file for writing adds them."""
 
 BUSY_SECONDS: Final = 1.0
 """How long an append waits for whoever else writes, before it is tried again later."""
@@ -51,26 +52,20 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE INDEX IF NOT EXISTS records_by_decision ON records (decision, record);
 CREATE INDEX IF NOT EXISTS records_by_model ON records (model, record);
 CREATE INDEX IF NOT EXISTS records_by_basis ON records (basis);
+CREATE TABLE IF NOT EXISTS contents (record TEXT PRIMARY KEY, why TEXT NOT NULL, body BLOB);
+CREATE TABLE IF NOT EXISTS shadows (record TEXT PRIMARY KEY, differs INTEGER NOT NULL, body BLOB NOT NULL);
 """
 
 
-class StoreError(Exception):
-    """A store that cannot be used now; the text says why, for the operator. `busy`: it may well be later."""
-
-    def __init__(self, why: str, busy: bool = False) -> None:
-        super().__init__(why)
-        self.busy = busy
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A record on its way into the store: what is looked up, the digest of its basis, and the whole in JSON."""
-
-    record: str
-    decision: str
-    model: str | None
-    basis: str
-    body: bytes
+_SELECT: Final = (
+    "SELECT records.body, bases.digest, contents.why, shadows.body FROM records JOIN bases ON bases.id = basis "
+    "LEFT JOIN contents USING (record) LEFT JOIN shadows USING (record)"
+)
+_SELECT_OF_1: Final = (
+    "SELECT records.body, bases.digest, NULL, NULL FROM "
+    "(SELECT *, 0 AS differs FROM records) AS records JOIN bases ON bases.id = basis"
+)
+"""Of a file of the first version, which a reader leaves as it is."""
 
 
 class SqliteStore:
@@ -90,32 +85,40 @@ class SqliteStore:
             self._connection.close()
             raise
 
-    def append(self, rows: Sequence[Row], bases: Mapping[str, bytes]) -> None:
-        """Add all rows or, with StoreError, none; `bases` has the bodies of all that they name.
-
-        Those that are there already are passed over: a commit may have succeeded and looked as if it had not.
-        """
+    def append(self, rows: Sequence[AnyRow], bases: Mapping[str, bytes]) -> None:
+        """As `Store` says."""
         with _told(), self._transaction():
             ids = {digest: self._id_of(digest, body) for digest, body in bases.items()}
             self._connection.executemany(
                 "INSERT OR IGNORE INTO records (record, decision, model, basis, body) VALUES (?, ?, ?, ?, ?)",
-                [(row.record, row.decision, row.model, ids[row.basis], row.body) for row in rows],
+                [(r.record, r.decision, r.model, ids[r.basis], r.body) for r in rows if isinstance(r, Row)],
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO contents (record, why, body) VALUES (?, ?, ?)",
+                [(r.record, r.why, r.body) for r in rows if isinstance(r, ContentRow)],
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO shadows (record, differs, body) VALUES (?, ?, ?)",
+                [(r.record, r.differs, r.body) for r in rows if isinstance(r, ShadowRow)],
             )
 
-    def prune(self, keep_seconds: float, keep_bytes: int, now: float | None = None) -> int:
-        """Remove records older than that, and the oldest of a file that is larger; how many. Raises StoreError."""
+    def prune(self, keep: Keep, now: float | None = None) -> int:
+        """As `Store` says; the size is that of the file."""
         now = time.time() if now is None else now
-        removed = 0
+        removed = gone = 0
         with _told():
-            removed += self._remove_before(first_id(now - keep_seconds))
-            if self.used_bytes() > keep_bytes:
-                while self.used_bytes() > keep_bytes * SLACK and (gone := self._remove_oldest()):
-                    removed += gone
+            if keep.content_seconds is not None:
+                gone += self._remove_before("contents", first_id(now - keep.content_seconds))
+            removed += self._remove_records(first_id(now - keep.seconds))
+            if self.used_bytes() > keep.bytes:
+                while self.used_bytes() > keep.bytes * SLACK and (bound := self._oldest()):
+                    removed += self._remove_records(bound)
             if removed:
                 with self._transaction():
                     self._connection.execute(
                         "DELETE FROM bases WHERE NOT EXISTS (SELECT 1 FROM records WHERE basis = bases.id)"
                     )
+            if removed or gone:
                 # It frees a page a step, and of a statement without rows `execute` takes one step only.
                 self._connection.executescript("PRAGMA incremental_vacuum")
         return removed
@@ -154,28 +157,35 @@ class SqliteStore:
         row = self._connection.execute("SELECT id FROM bases WHERE digest = ?", (digest,)).fetchone()
         return int(row[0])
 
-    def _remove_before(self, record: str) -> int:
+    def _remove_records(self, bound: str) -> int:
+        """Remove all records before the identifier and what lies beside them; how many records."""
+        for table in ("contents", "shadows"):
+            self._remove_before(table, bound)
+        return self._remove_before("records", bound)
+
+    def _remove_before(self, table: str, bound: str) -> int:
         removed = 0
         while True:
             with self._transaction():
                 gone = self._connection.execute(
-                    "DELETE FROM records WHERE seq IN (SELECT seq FROM records WHERE record < ? LIMIT ?)",
-                    (record, PRUNED_AT_ONCE),
+                    f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE record < ? LIMIT ?)",  # noqa: S608
+                    (bound, PRUNED_AT_ONCE),
                 ).rowcount
             removed += gone
             if gone < PRUNED_AT_ONCE:
                 return removed
 
-    def _remove_oldest(self) -> int:
-        """Remove a tenth of what there is, by time; at least one, at most as many as go at once."""
-        with self._transaction():
-            low, high = self._connection.execute("SELECT min(seq), max(seq) FROM records").fetchone()
-            if low is None:
-                return 0
-            share = min(PRUNED_AT_ONCE, max(1, (high - low + 1) // 10))
-            return self._connection.execute(
-                "DELETE FROM records WHERE seq IN (SELECT seq FROM records ORDER BY record LIMIT ?)", (share,)
-            ).rowcount
+    def _oldest(self) -> str | None:
+        """The identifier before which lies a tenth of all records; at least one, at most as many as go at once."""
+        low, high = self._connection.execute("SELECT min(seq), max(seq) FROM records").fetchone()
+        if low is None:
+            return None
+        share = min(PRUNED_AT_ONCE, max(1, (high - low + 1) // 10))
+        row = self._connection.execute(
+            "SELECT record FROM records ORDER BY record LIMIT 1 OFFSET ?", (share,)
+        ).fetchone()
+        # Behind the last one is what sorts after every identifier.
+        return AFTER_ALL if row is None else str(row[0])
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -188,16 +198,6 @@ class SqliteStore:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which records are read. `since` is a Unix time in seconds, `limit` how many of the newest; None: all."""
-
-    decision: str | None = None
-    model: str | None = None
-    since: float | None = None
-    limit: int | None = None
 
 
 class StoreReader:
@@ -216,8 +216,12 @@ class StoreReader:
             with _told():
                 run = self._connection.execute
                 run("PRAGMA query_only = ON")
-                pair = (run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-                _check_kind(*pair, empty=False)
+                application, version = (
+                    run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+                )
+                _check_kind(application, version, empty=False)
+                self._select = _SELECT if version >= SCHEMA_VERSION else _SELECT_OF_1
+                self._beside = version >= SCHEMA_VERSION
         except BaseException:
             self._connection.close()
             raise
@@ -229,40 +233,43 @@ class StoreReader:
         self._connection.close()
 
     def newest(self, chosen: Filter) -> Iterator[tuple[StoredRecord, str]]:
-        """Records with the digests of their bases, newest first. Raises StoreError, RecordFormatError.
-
-        All are of one moment, whatever is written meanwhile.
-        """
+        """As `Reader` says."""
         conditions: list[tuple[str, object]] = []
         if chosen.decision is not None:
             conditions.append(("decision = ?", chosen.decision))
         if chosen.model is not None:
             conditions.append(("model = ?", chosen.model))
         if chosen.since is not None:
-            conditions.append(("record >= ?", first_id(chosen.since)))
+            conditions.append(("records.record >= ?", first_id(chosen.since)))
+        if chosen.differing:
+            conditions.append(("differs = ?", 1))
         where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
         values = [value for _, value in conditions]
-        sql = (
-            f"SELECT records.body, bases.digest FROM records JOIN bases ON bases.id = basis {where} "  # noqa: S608
-            "ORDER BY record DESC LIMIT ?"
-        )
+        sql = f"{self._select} {where} ORDER BY records.record DESC LIMIT ?"
         with _told():
-            rows: Iterable[tuple[bytes, str]] = self._connection.execute(
+            rows: Iterable[tuple[bytes, str, str | None, bytes | None]] = self._connection.execute(
                 sql, [*values, -1 if chosen.limit is None else chosen.limit]
             )
-            for body, digest in rows:
-                yield decode(body), digest
+            for body, digest, why, shadow in rows:
+                yield decode_with(body, why, shadow), digest
 
     def find(self, record: str) -> list[tuple[StoredRecord, str]]:
-        """The record of this identifier, or, at most three, those whose identifiers begin so. Raises as `newest`."""
-        end = f"{record}g"  # after every digit of an identifier
+        """As `Reader` says."""
+        end = f"{record}{AFTER_ALL}"
         with _told():
             rows = self._connection.execute(
-                "SELECT records.body, bases.digest FROM records JOIN bases ON bases.id = basis "
-                "WHERE record >= ? AND record < ? ORDER BY record LIMIT 3",
+                f"{self._select} WHERE records.record >= ? AND records.record < ? ORDER BY records.record LIMIT 3",
                 (record, end),
             ).fetchall()
-        return [(decode(body), digest) for body, digest in rows]
+        return [(decode_with(body, why, shadow), digest) for body, digest, why, shadow in rows]
+
+    def content(self, record: str) -> ContentRow | None:
+        """As `Reader` says."""
+        if not self._beside:
+            return None
+        with _told():
+            row = self._connection.execute("SELECT why, body FROM contents WHERE record = ?", (record,)).fetchone()
+        return None if row is None else ContentRow(record, *row)
 
     def basis(self, digest: str) -> StoredBasis:
         """The basis of this digest; raises StoreError, RecordFormatError."""

@@ -45,7 +45,7 @@ class StoredEvidence(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class StoredObservation(msgspec.Struct, omit_defaults=True, frozen=True):
-    """One observation; at most MAX_EVIDENCE pieces of evidence, and how many were left out. `duration` in seconds."""
+    """One observation; at most MAX_EVIDENCE pieces of evidence, and how many were left out. Times in seconds."""
 
     status: Status
     matched: bool | None = None
@@ -55,6 +55,8 @@ class StoredObservation(msgspec.Struct, omit_defaults=True, frozen=True):
     reason: str = ""
     pack: str = ""
     duration: float = 0.0
+    waited: float = 0.0
+    at: float = 0.0
     evidence: tuple[StoredEvidence, ...] = ()
     evidence_left_out: Count = 0
 
@@ -101,11 +103,26 @@ class StoredSelection(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class StoredStage(msgspec.Struct, frozen=True):
-    """Signals that were asked together, and the seconds that took."""
+    """Signals that were asked together, the seconds that took, and how many had passed since the request was read."""
 
     name: str
     asked: tuple[str, ...]
     seconds: float
+    at: float = 0.0
+
+
+class StoredShadow(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What a shadow policy would have done. `models` are those that may have had the request, one where that is known.
+
+    `policy` is its digest. `exact`: it follows from the record alone; else signals were asked after the answer.
+    """
+
+    policy: str
+    decision: str
+    outcome: str
+    models: tuple[str, ...] = ()
+    exact: bool = True
+    differs: bool = False
 
 
 class StoredRecord(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -125,6 +142,7 @@ class StoredRecord(msgspec.Struct, omit_defaults=True, frozen=True):
     parse: float
     decide: float
     duration: float
+    select: float = 0.0
     version: str = ""
     """Of Pointsman, which made the observations."""
     matched: str | None = None
@@ -141,9 +159,17 @@ class StoredRecord(msgspec.Struct, omit_defaults=True, frozen=True):
     skipped: tuple[str, ...] = ()
     stages: tuple[StoredStage, ...] = ()
     selection: StoredSelection | None = None
+    shadow: StoredShadow | None = None
+    """Kept beside the record, as is what follows; both are put in when it is read."""
+    content: str | None = None
+    """`kept`, or why the content of the request is not; None where it was not to be."""
 
+
+CONTENT_KEPT: Final = "kept"
+"""What `StoredRecord.content` says where there is content."""
 
 _decoder: Final = msgspec.json.Decoder(StoredRecord)
+_shadows: Final = msgspec.json.Decoder(StoredShadow)
 
 
 def encode(stored: StoredRecord) -> bytes:
@@ -160,6 +186,23 @@ def decode(data: bytes) -> StoredRecord:
     if stored.format != FORMAT:
         raise RecordFormatError(f"is a record of format {stored.format}; this version reads {FORMAT}")
     return stored
+
+
+def decode_with(data: bytes, why: str | None, shadow: bytes | None) -> StoredRecord:
+    """The stored record with what lies beside it: why there is no content ("": there is), and a shadow's outcome."""
+    stored = decode(data)
+    if why is None and shadow is None:
+        return stored
+    try:
+        other = None if shadow is None else _shadows.decode(shadow)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RecordFormatError("has a shadow's outcome that cannot be read") from error
+    return msgspec.structs.replace(stored, content=None if why is None else why or CONTENT_KEPT, shadow=other)
+
+
+def encode_shadow(shadow: StoredShadow) -> bytes:
+    """JSON."""
+    return msgspec.json.encode(shadow)
 
 
 def to_stored(record: DecisionRecord, version: str = "") -> StoredRecord:
@@ -182,6 +225,7 @@ def to_stored(record: DecisionRecord, version: str = "") -> StoredRecord:
         stream=record.stream,
         parse=record.parse,
         decide=record.decide,
+        select=record.select,
         duration=record.duration,
         requested_model=record.requested_model,
         model=record.model,
@@ -192,7 +236,7 @@ def to_stored(record: DecisionRecord, version: str = "") -> StoredRecord:
         routes_considered=verdict.routes_considered,
         enforced=record.enforced,
         skipped=tuple(map(str, verdict.skipped)),
-        stages=tuple(StoredStage(one.name, tuple(map(str, one.asked)), one.seconds) for one in verdict.stages),
+        stages=tuple(StoredStage(one.name, tuple(map(str, one.asked)), one.seconds, one.at) for one in verdict.stages),
         selection=None if record.resolution is None else _stored_selection(record.resolution),
     )
 
@@ -215,6 +259,7 @@ def to_record(stored: StoredRecord, policy: Policy | None) -> DecisionRecord:
         stream=stored.stream,
         parse=stored.parse,
         decide=stored.decide,
+        select=stored.select,
         duration=stored.duration,
         resolution=_resolution(stored),
         enforced=stored.enforced,
@@ -254,6 +299,8 @@ def _stored_observation(one: Observation) -> StoredObservation:
         reason=one.reason,
         pack=one.pack,
         duration=one.duration,
+        waited=one.waited,
+        at=one.at,
         evidence=tuple(
             StoredEvidence(e.pointer, e.label, _number(e.score), e.span, e.image, e.detail)
             for e in one.evidence[:MAX_EVIDENCE]
@@ -273,6 +320,8 @@ def _observation(one: StoredObservation) -> Observation:
         pack=one.pack,
         duration=one.duration,
         value=_float(one.value),
+        waited=one.waited,
+        at=one.at,
     )
 
 
@@ -351,7 +400,10 @@ def _verdict(stored: StoredRecord, policy: Policy | None) -> Verdict:
         skipped=tuple(map(signal_name, stored.skipped)),
         stages=tuple(
             Stage(
-                "heuristic" if one.name == "heuristic" else "learned", tuple(map(signal_name, one.asked)), one.seconds
+                "heuristic" if one.name == "heuristic" else "learned",
+                tuple(map(signal_name, one.asked)),
+                one.seconds,
+                one.at,
             )
             for one in stored.stages
         ),

@@ -1,26 +1,28 @@
 """Puts records into their store, in a thread of its own behind a bounded queue: no request ever waits for a disk.
 
 What finds the queue full, or a store that cannot be written, is dropped and counted. A store that is only busy is tried
-again. Of a process that is killed, records of about the last second are lost.
+again, one that nobody answers for after ever longer pauses. Of a process that is killed, records of about the last
+second are lost.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 from opentelemetry.metrics import Counter
 
-from router.config.handling import RecordSettings
+from router.config.handling import CaptureSettings, RecordSettings
 from router.records.basis import Basis
+from router.records.opening import named, open_store
 from router.records.record import DecisionRecord
-from router.records.sqlite_store import Row, SqliteStore, StoreError
+from router.records.store import AnyRow, ContentRow, Keep, Row, ShadowRow, Store, StoreError
 from router.records.stored import encode, to_stored
 
 logger = logging.getLogger(__name__)
@@ -40,8 +42,17 @@ PRUNE_SECONDS: Final = 30.0
 CLOSE_SECONDS: Final = 5.0
 """How long the end of the process waits for records that are still queued."""
 
-STORES: Final = {"sqlite": SqliteStore}
-"""By the policy's word."""
+QUEUED_BYTES: Final = 32 * 1024 * 1024
+"""Captured content that may wait."""
+
+BATCH_BYTES: Final = 8 * 1024 * 1024
+"""Captured content of one transaction from which on nothing is added to it."""
+
+AWAY_SECONDS: Final = 30.0
+"""The longest pause between two tries to reach a store that nobody answers for."""
+
+Item = DecisionRecord | ContentRow | ShadowRow
+"""What is queued: a record, or what lies beside one."""
 
 
 class RecordWriter:
@@ -63,12 +74,16 @@ class RecordWriter:
         self._pause = pause
         self._clock = clock
         self._version = version("pointsman")
-        self._queue: deque[tuple[Basis, DecisionRecord]] = deque()
+        self._queue: deque[tuple[Basis, Item]] = deque()
+        self._queued_bytes = 0
+        self._counting = threading.Lock()
         self._refused = 0
-        self._batch: list[Row] = []
+        self._batch: list[AnyRow] = []
         self._bases: dict[str, bytes] = {}
         self._settings: RecordSettings | None = None
-        self._store: SqliteStore | None = None
+        self._store: Store | None = None
+        self._away = 0.0
+        self._not_before = float("-inf")
         self._pruned = float("-inf")
         self._failing = False
         self._lost = 0
@@ -84,6 +99,17 @@ class RecordWriter:
         """Queue a record; never waits."""
         if len(self._queue) < self._limit:
             self._queue.append((basis, record))
+        else:
+            self._refused += 1
+
+    def put_beside(self, basis: Basis, row: ContentRow | ShadowRow) -> None:
+        """Queue what lies beside a record, before it or after it; never waits."""
+        size = _size(row)
+        with self._counting:
+            fits = len(self._queue) < self._limit and self._queued_bytes + size <= QUEUED_BYTES
+            self._queued_bytes += size if fits else 0
+        if fits:
+            self._queue.append((basis, row))
         else:
             self._refused += 1
 
@@ -103,7 +129,7 @@ class RecordWriter:
     def _work(self) -> None:
         """Write what is queued; whatever goes wrong ends no thread."""
         try:
-            while self._fill() and self._append():
+            while self._fill() and self._clock() >= self._not_before and self._append():
                 pass
             self._prune()
         except Exception as error:
@@ -115,30 +141,41 @@ class RecordWriter:
 
     def _fill(self) -> bool:
         """Encode what is queued, up to a batch of one place; whether there is anything to write."""
-        while self._queue and len(self._batch) < BATCH:
-            basis, record = self._queue[0]
+        held = sum(map(_size, self._batch))
+        while self._queue and len(self._batch) < BATCH and held < BATCH_BYTES:
+            basis, item = self._queue[0]
             if self._batch and basis.settings != self._settings:
                 break
             self._queue.popleft()
             self._settle(basis.settings)
-            try:
-                body = encode(to_stored(record, self._version))
-            except (UnicodeEncodeError, TypeError, ValueError) as error:
-                logger.warning("record not kept", extra={"fields": {"error_type": type(error).__name__}})
-                self._drop(1, "unreadable")
-                continue
-            self._batch.append(Row(record.record, record.decision, record.model, basis.digest, body))
-            self._bases[basis.digest] = basis.body
+            if isinstance(item, DecisionRecord):
+                self._encode(basis, item)
+            else:
+                held += _size(item)
+                with self._counting:
+                    self._queued_bytes -= _size(item)
+                self._batch.append(item)
             # Let go of the interpreter: whoever serves requests should not wait for a whole batch.
             time.sleep(0)
         return bool(self._batch)
+
+    def _encode(self, basis: Basis, record: DecisionRecord) -> None:
+        try:
+            body = encode(to_stored(record, self._version))
+        except (UnicodeEncodeError, TypeError, ValueError) as error:
+            logger.warning("record not kept", extra={"fields": {"error_type": type(error).__name__}})
+            self._drop(1, "unreadable")
+            return
+        self._batch.append(Row(record.record, record.decision, record.model, basis.digest, body))
+        self._bases[basis.digest] = basis.body
 
     def _settle(self, settings: RecordSettings) -> None:
         """Write to another place from now on, if it is another one."""
         if settings == self._settings:
             return
-        if self._store is not None and (self._settings is None or settings.path != self._settings.path):
+        if self._store is not None and (self._settings is None or _place(settings) != _place(self._settings)):
             self._give_up()
+            self._not_before = float("-inf")
         self._settings = settings
         self._pruned = float("-inf")
 
@@ -149,11 +186,14 @@ class RecordWriter:
             store.append(self._batch, self._bases)
         except StoreError as error:
             self._failed(str(error))
+            if error.away:
+                self._stay_away()
             if not error.busy:
                 self._give_up()
                 self._drop(self._batch_lost(), "store")
                 # What is queued by now would find the same.
             return False
+        self._away = 0.0
         self._batch_lost()
         if self._failing:
             self._failing = False
@@ -161,11 +201,17 @@ class RecordWriter:
             self._lost = 0
         return True
 
-    def _opened(self) -> SqliteStore:
+    def _stay_away(self) -> None:
+        """Leave the store alone for twice as long as the last time, and not when everybody else comes back to it."""
+        self._give_up()
+        self._away = min(AWAY_SECONDS, max(self._pause, 2 * self._away))
+        self._not_before = self._clock() + self._away * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+    def _opened(self) -> Store:
         if self._settings is None:
             raise StoreError("nothing to write")
         if self._store is None:
-            self._store = STORES[self._settings.store](Path(self._settings.path))
+            self._store = open_store(self._settings)
         return self._store
 
     def _prune(self) -> None:
@@ -174,10 +220,11 @@ class RecordWriter:
             return
         self._pruned = self._clock()
         try:
-            self._store.prune(settings.keep_days * 86_400, settings.keep_bytes)
+            self._store.prune(_keep(settings))
         except StoreError as error:
-            self._failed(str(error))
-            if not error.busy:
+            fields = {"file": named(settings), "why": str(error)}
+            logger.warning("old records are not removed", extra={"fields": fields})
+            if error.away or not error.busy:
                 self._give_up()
 
     def _give_up(self) -> None:
@@ -199,5 +246,21 @@ class RecordWriter:
         """One line when it begins; `records are kept again` ends it."""
         if not self._failing:
             self._failing = True
-            name = Path(self._settings.path).name if self._settings else ""
+            name = named(self._settings) if self._settings else ""
             logger.error("records are not kept", extra={"fields": {"file": name, "why": why}})
+
+
+def _size(row: AnyRow) -> int:
+    return len(row.body or b"")
+
+
+def _place(settings: RecordSettings) -> tuple[str | None, ...]:
+    return settings.path, settings.dsn_env, settings.dsn_file
+
+
+def _keep(settings: RecordSettings) -> Keep:
+    return Keep(settings.keep_days * 86_400, settings.keep_bytes, _content_seconds(settings.capture))
+
+
+def _content_seconds(capture: CaptureSettings | None) -> float | None:
+    return None if capture is None or capture.keep_hours is None else capture.keep_hours * 3600

@@ -14,6 +14,8 @@ from router.cli.main import app
 from router.config.load import load_policy
 from router.extproc.head import RequestHead
 from router.extproc.house import move_in
+from router.extproc.telling.desk import Desk
+from router.extproc.telling.teller import Teller
 from router.records.record_id import new_record_id
 from router.records.sqlite_store import SqliteStore
 from router.records.writer import RecordWriter
@@ -47,8 +49,10 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (policy.parent / "kept").mkdir()
 
     async def serve() -> None:
-        writer = RecordWriter(create_instruments(NoOpMeterProvider().get_meter("test")).records_dropped)
-        house = await move_in(load_policy(policy), 1, records=writer)
+        instruments = create_instruments(NoOpMeterProvider().get_meter("test"))
+        writer, teller = RecordWriter(instruments.records_dropped), Teller((), instruments.telemetry_dropped)
+        teller.start()
+        house = await move_in(load_policy(policy), 1, records=writer, desk=Desk(teller))
         for text in TEXTS:
             body = {"model": "any", "messages": [{"role": "user", "content": text}]}
             await house.pipeline.judge(RequestHead("POST", "/v1/chat/completions", {}), json.dumps(body).encode())
@@ -56,8 +60,9 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             now = new_record_id()[:13]
             while new_record_id()[:13] == now:
                 pass
+        await asyncio.to_thread(teller.close)
         await asyncio.to_thread(writer.close)
-        house.machinery.close()
+        house.close()
 
     asyncio.run(serve())
     yield policy

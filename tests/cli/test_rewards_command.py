@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from router.admin.app import build_app
+from router.admin.app import build_intake
 from router.admin.feedback import Feedback
-from router.admin.server import listen, serving
+from router.admin.guard import Access, Guard
+from router.admin.server import Front, listen, serving
 from router.cli.main import app
 from router.selection.keeper import Keeper
 from router.selection.learning import Measurement, Reward
@@ -184,7 +185,7 @@ def test_add_tells_a_running_admin_address(tmp_path: Path) -> None:
     admin = f"127.0.0.1:{listener.getsockname()[1]}"
     keeper = Keeper(tmp_path / FILE_NAME)
     feedback = Feedback(keeper, lambda: {"": {"a", "b"}, "one": {"a", "b"}})
-    with keeper.running(), serving(build_app([], feedback), listener):
+    with keeper.running(), serving([Front("admin", build_intake(feedback), listener)]):
         assert run("add", "r1", "one", "a", "0.5", "--admin", admin).stdout == "taken\n"
         assert "known already" in run("add", "r1", "one", "a", "0.5", "--admin", admin).stdout
         assert run("add", "r1", "one", "a", "1", "--against", "b", "--admin", admin).exit_code == 0
@@ -193,6 +194,20 @@ def test_add_tells_a_running_admin_address(tmp_path: Path) -> None:
         assert "a decision is none of the policy's" in refused.stderr
     assert load(tmp_path / FILE_NAME).version == 2
     assert run("add", "r1", "one", "a", "1", "--admin", admin).exit_code == 1
+
+
+def test_add_shows_the_token_where_one_is_asked_for(tmp_path: Path) -> None:
+    listener = listen("127.0.0.1", 0)
+    admin = f"127.0.0.1:{listener.getsockname()[1]}"
+    (tmp_path / "token").write_text("a-token-that-is-long-enough\n")
+    keeper = Keeper(tmp_path / FILE_NAME)
+    intake = build_intake(Feedback(keeper, lambda: {"": {"a"}, "one": {"a"}}))
+    guarded = Guard(intake, Access(None, b"a-token-that-is-long-enough"))
+    with keeper.running(), serving([Front("admin", guarded, listener)]):
+        assert run("add", "r1", "one", "a", "1", "--admin", admin).exit_code == 1
+        flags = ("--admin", admin, "--admin-token-file", str(tmp_path / "token"))
+        assert run("add", "r1", "one", "a", "1", *flags).stdout == "taken\n"
+        assert run("add", "r1", "one", "a", "1", *flags[:-1], str(tmp_path / "none")).exit_code == 2
 
 
 @pytest.mark.parametrize("flags", [["2"], ["-1"], ["much"], ["1", "--admin", "nowhere"]])

@@ -17,7 +17,8 @@ from router.policy.verdict import Verdict
 from router.records.basis import Basis, basis_of
 from router.records.record import DecisionRecord, OutcomeKind
 from router.records.record_id import new_record_id
-from router.records.sqlite_store import Row, SqliteStore, StoreError, StoreReader
+from router.records.sqlite_store import SqliteStore, StoreReader
+from router.records.store import Filter, Row, StoreError
 from router.records.stored import encode, to_stored
 from router.records.writer import RecordWriter
 from router.request.view import RequestView
@@ -98,8 +99,6 @@ def fill(store: SqliteStore, basis: Basis, rows: list[Row]) -> None:
 
 def kept(path: Path) -> list[str]:
     """Identifiers of what is in the store, the newest first; none where there is no store yet."""
-    from router.records.sqlite_store import Filter
-
     try:
         with StoreReader(path) as reader:
             return [stored.record for stored, _ in reader.newest(Filter())]

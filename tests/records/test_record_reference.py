@@ -25,7 +25,7 @@ TEXT = (Path(__file__).parents[2] / "docs/decision-record.md").read_text()
 SIGNAL = SignalName("keyword", "words")
 EVIDENCE = (Evidence("/messages/0/content", "word", 0.5, (0, 4), 0, "detail"),)
 ANSWERS = (
-    Observation("observed", True, 0.5, "word", EVIDENCE * (MAX_EVIDENCE + 1), "", "digest", 0.1, 1.0),
+    Observation("observed", True, 0.5, "word", EVIDENCE * (MAX_EVIDENCE + 1), "", "digest", 0.1, 1.0, 0.1, 0.1),
     Observation("failed", None, reason="truncated"),
 )
 

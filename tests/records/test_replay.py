@@ -10,12 +10,15 @@ from kept_records import Counted
 from router.config.load import LoadedPolicy, parse_policy
 from router.extproc.head import RequestHead
 from router.extproc.house import move_in
+from router.extproc.telling.desk import Desk
+from router.extproc.telling.teller import Teller
 from router.policy.model import Policy
 from router.records.basis import StoredBasis, stored_basis
 from router.records.redecide import Redecider
 from router.records.replay import Replay, replay
 from router.records.replay_page import render
-from router.records.sqlite_store import Filter, StoreReader
+from router.records.sqlite_store import StoreReader
+from router.records.store import Filter
 from router.records.writer import RecordWriter
 
 BASE = """\
@@ -41,11 +44,14 @@ def load(folder: Path, text: str) -> LoadedPolicy:
 
 async def serve(loaded: LoadedPolicy, bodies: list[dict[str, object]], counted: Counted, head: RequestHead) -> None:
     writer = RecordWriter(counted.counter, pause=0.01)
-    house = await move_in(loaded, 1, records=writer)
+    teller = Teller((), counted.counter, pause=0.01)
+    teller.start()
+    house = await move_in(loaded, 1, records=writer, desk=Desk(teller))
     for body in bodies:
         await house.pipeline.judge(head, json.dumps(body).encode())
+    await asyncio.to_thread(teller.close)
     await asyncio.to_thread(writer.close)
-    house.machinery.close()
+    house.close()
     assert counted.dropped() == {}
 
 

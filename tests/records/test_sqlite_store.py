@@ -10,7 +10,8 @@ import pytest
 from kept_records import basis_at, fill, kept, row
 
 from router.records.record_id import first_id, new_record_id
-from router.records.sqlite_store import Filter, SqliteStore, StoreError, StoreReader
+from router.records.sqlite_store import SqliteStore, StoreReader
+from router.records.store import ContentRow, Filter, Keep, StoreError
 from router.records.stored import RecordFormatError
 
 DAY = 86_400.0
@@ -89,13 +90,13 @@ def test_records_past_their_age_go_and_their_policy_with_the_last_of_them(tmp_pa
     names = ids(10)
     fill(store, old, [row(old, name) for name in names[:6]])
     fill(store, later, [row(later, name) for name in names[6:]])
-    assert store.prune(DAY, LARGE, now=1_700_000_006.0 + DAY) == 6
+    assert store.prune(Keep(DAY, LARGE), now=1_700_000_006.0 + DAY) == 6
     assert kept(path) == names[:5:-1]
     with StoreReader(path) as reader:
         reader.basis("other")
         with pytest.raises(RecordFormatError):
             reader.basis(old.digest)
-    assert store.prune(DAY, LARGE, now=1_700_000_006.0 + DAY) == 0
+    assert store.prune(Keep(DAY, LARGE), now=1_700_000_006.0 + DAY) == 0
     store.close()
 
 
@@ -106,7 +107,7 @@ def test_a_file_past_its_size_loses_the_oldest_and_shrinks(tmp_path: Path) -> No
     names = ids(3000)
     fill(store, basis, [row(basis, name, padding=1000) for name in names])
     bound = store.used_bytes() // 3
-    assert store.prune(100_000 * DAY, bound) > 1000
+    assert store.prune(Keep(100_000 * DAY, bound)) > 1000
     assert bound // 2 < store.used_bytes() <= bound
     left = kept(path)
     assert left == names[: len(names) - len(left) - 1 : -1]
@@ -131,12 +132,35 @@ def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     SqliteStore(path).close()
     with sqlite3.connect(path) as other:
-        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA user_version = 3")
     other.close()
-    with pytest.raises(StoreError, match="version 2"):
+    with pytest.raises(StoreError, match="version 3"):
         SqliteStore(path)
-    with pytest.raises(StoreError, match="version 2"):
+    with pytest.raises(StoreError, match="version 3"):
         StoreReader(path)
+
+
+def test_a_store_of_the_first_version_is_read_as_it_is_and_completed_by_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    basis = basis_at(path)
+    store = SqliteStore(path)
+    fill(store, basis, [one := row(basis)])
+    store.close()
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE contents")
+        other.execute("DROP TABLE shadows")
+        other.execute("PRAGMA user_version = 1")
+    other.close()
+    with StoreReader(path) as reader:
+        assert [stored.record for stored, _ in reader.newest(Filter())] == [one.record]
+        assert list(reader.newest(Filter(differing=True))) == []
+        assert reader.content(one.record) is None
+        assert len(reader.find(one.record)) == 1
+    store = SqliteStore(path)
+    store.append([ContentRow(one.record, "too_large")], {})
+    store.close()
+    with StoreReader(path) as reader:
+        assert reader.find(one.record)[0][0].content == "too_large"
 
 
 @pytest.mark.parametrize(
