@@ -1,82 +1,78 @@
-"""What the admin address answers: whether the supervisor lives, whether workers take requests and if not, why.
+"""What the admin and the probe address answer: health, what there is to be seen of the workers, the page, and feedback.
 
-It also takes feedback for selections that learn (`feedback.py`). Nothing of any request is ever in an answer. Serving
-it, and to whom, is `server.py`.
+Put together here; each part is a module of its own. To whom it is answered is `guard.py`'s, serving it `server.py`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
+from router.admin import health, machines
+from router.admin.answers import answer, broken, refused
 from router.admin.feedback import Feedback
-from router.admin.workers import report_on
-
-HEADERS: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-"""Of every answer: each is true for the moment only, and is what it says it is."""
+from router.admin.insight import Insight
+from router.admin.pages.routes import routes as page_routes
 
 
-def build_app(state_files: Sequence[Path], feedback: Feedback | None = None) -> Starlette:
-    """The application for workers with these state files, by index.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the admin address has: workers with these state files, by index, what they say, and who takes feedback.
 
-    `/livez` is always 200; `/readyz` is 200 when at least one worker is ready, else 503. `/policy` has the digests of
-    the policies that are served, one but for moments, and why a changed policy file is not. With `feedback`,
-    `/rewards` and `/measurements` take it by POST.
+    `feedback` None takes none. `body_bytes` is the largest request that is explained.
     """
 
-    async def livez(_request: Request) -> JSONResponse:
-        return _answer(200, {"live": True})
+    state_files: Sequence[Path]
+    insight: Insight
+    feedback: Feedback | None
+    body_bytes: int
 
-    async def readyz(_request: Request) -> JSONResponse:
-        reports = [report_on(index, file) for index, file in enumerate(state_files)]
-        ready = any(report.state == "ready" for report in reports)
-        return _answer(200 if ready else 503, {"ready": ready, "workers": [asdict(report) for report in reports]})
 
-    async def policy(_request: Request) -> JSONResponse:
-        reports = [report_on(index, file) for index, file in enumerate(state_files)]
-        served = sorted({report.policy for report in reports if report.state == "ready" and report.policy})
-        refused = sorted({reason for report in reports for reason in report.refused_policy})
-        workers = [{"worker": report.worker, "policy": report.policy or None} for report in reports]
-        return _answer(200, {"served": served, "refused": refused, "workers": workers})
-
-    routes = [Route("/livez", livez), Route("/readyz", readyz), Route("/policy", policy)]
-    if feedback is not None:
-        routes += [
-            Route("/rewards", _taking(feedback.rewards), methods=["POST"]),
-            Route("/measurements", _taking(feedback.measurements), methods=["POST"]),
+def build_app(shown: Shown) -> Starlette:
+    """All there is. The page comes first: what it has for browsers at the same path is JSON for everyone else."""
+    return _app(
+        [
+            *health.routes(shown.state_files, shown.insight),
+            *page_routes(shown.insight),
+            *machines.routes(shown.insight, shown.state_files, shown.body_bytes),
+            *(() if shown.feedback is None else _feedback(shown.feedback)),
         ]
-    app = Starlette(
-        routes=routes,
-        exception_handlers={HTTPException: _refused, Exception: _broken},
     )
+
+
+def build_probe(shown: Shown) -> Starlette:
+    """Health and metrics alone, for whoever reaches the address."""
+    return _app(health.routes(shown.state_files, shown.insight))
+
+
+def build_intake(feedback: Feedback) -> Starlette:
+    """What workers tell the process that keeps the state, at a socket of their user's."""
+    return _app(_feedback(feedback))
+
+
+def _app(routes: Sequence[BaseRoute]) -> Starlette:
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refused, Exception: broken})
     # /livez/ is not /livez; a probe that does not follow would take the redirection for life.
     app.router.redirect_slashes = False
     return app
 
 
+def _feedback(feedback: Feedback) -> list[BaseRoute]:
+    return [
+        Route("/rewards", _taking(feedback.rewards), methods=["POST"]),
+        Route("/measurements", _taking(feedback.measurements), methods=["POST"]),
+    ]
+
+
 def _taking(take: Callable[[Request], Awaitable[dict[str, int]]]) -> Callable[[Request], Awaitable[JSONResponse]]:
     async def endpoint(request: Request) -> JSONResponse:
-        return _answer(200, await take(request))
+        return answer(200, await take(request))
 
     return endpoint
-
-
-async def _refused(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return _answer(error.status_code, {"error": error.detail}, error.headers)
-
-
-async def _broken(_request: Request, _error: Exception) -> JSONResponse:
-    return _answer(500, {"error": "Internal Server Error"})
-
-
-def _answer(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> JSONResponse:
-    return JSONResponse(body, status, {**(headers or {}), **HEADERS})

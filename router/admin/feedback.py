@@ -1,20 +1,19 @@
 """Takes feedback over HTTP: rewards and measurements, checked and bounded, into the keeper of the state.
 
-Whoever can connect is believed, so the address must be a loopback one; pages in a browser are kept out by asking for
-JSON and for a loopback host. Nothing of what was sent is repeated in answers or logs.
+Whoever is let in (`guard.py`) is believed; pages in a browser are kept out by asking for JSON too. Nothing of what was
+sent is repeated in answers or logs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 from collections.abc import Callable, Mapping, Set
 from typing import Annotated, Final, TypeVar, cast
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
+from router.admin.bodies import media_type, read_body
 from router.selection.keeper import FullError, Keeper
 from router.selection.learning import Measurement, Reward
 
@@ -87,11 +86,9 @@ class Feedback:
 
 
 async def _rows(request: Request, row: type[Row]) -> list[Row]:
-    if not _is_loopback(request.url.hostname or ""):
-        raise HTTPException(403, "the host must be a loopback address")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if media_type(request) != "application/json":
         raise HTTPException(415, "the content type must be application/json")
-    body = await _body(request)
+    body = await read_body(request, MAX_BODY, BODY_SECONDS)
     kind = list[row] if body.lstrip()[:1] == b"[" else row  # type: ignore[valid-type]
     try:
         found = msgspec.json.decode(body, type=kind)
@@ -103,31 +100,9 @@ async def _rows(request: Request, row: type[Row]) -> list[Row]:
     return rows
 
 
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY:
-                    raise HTTPException(413, f"more than {MAX_BODY} bytes")
-    except TimeoutError:
-        raise HTTPException(408, "the body took too long") from None
-    except ClientDisconnect:
-        raise HTTPException(400, "the body ended early") from None
-    return bytes(body)
-
-
 def _without_values(error: Exception) -> str:
     """The library's words for a wrong shape name types, bounds and paths; only an unknown key would be quoted."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
         return "is not JSON"
     return "has an unknown key" if "unknown field" in text else text
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

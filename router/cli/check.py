@@ -14,7 +14,11 @@ from router.cli.sarif import Row, sarif
 from router.config.lint import Lint, lint
 from router.config.load import LoadedPolicy, load_policy
 from router.config.problems import PolicyError, Problem, dotted
-from router.extproc.house import open_packs
+from router.config.shadow import LOCATION as SHADOW
+from router.config.shadow import load_shadow
+from router.extproc.machinery import open_packs, servers_of
+from router.inference.remote.access import read_access
+from router.inference.remote.errors import RemoteSetupError
 from router.packs.files import PackError
 from router.packs.layout import lay_out
 from router.policy.proof.findings import Finding
@@ -61,20 +65,43 @@ def check(path: Path) -> Checked:
         return Checked(None, error.problems, ())
     try:
         _lay_out_packs(loaded)
-    except PackError as error:
+        _read_access(loaded)
+    except (PackError, RemoteSetupError) as error:
         location = ("encoders",) if loaded.encoders.text or loaded.encoders.vision else ("signals",)
         return Checked(None, (loaded.source.problem(location, str(error), at_key=True),), ())
+    if problems := _problems_of_shadow(loaded):
+        return Checked(None, problems, ())
     return Checked(loaded, (), lint(loaded))
+
+
+def _problems_of_shadow(loaded: LoadedPolicy) -> tuple[Problem, ...]:
+    """What keeps the shadow policy, where there is one, from being tried; what it decides is its own file's matter."""
+    try:
+        shadow = load_shadow(loaded)
+        if shadow is not None:
+            _lay_out_packs(shadow)
+    except PolicyError as error:
+        return error.problems
+    except PackError as error:
+        return (loaded.source.problem(SHADOW, f"the shadow policy cannot be used: {error}"),)
+    return ()
 
 
 def _lay_out_packs(loaded: LoadedPolicy) -> None:
     packs = open_packs(loaded)
+    elsewhere = loaded.encoders.elsewhere
     if packs.text is not None:
-        lay_out(packs.text, "text")
+        lay_out(packs.text, "text", elsewhere="text" in elsewhere)
     if packs.vision is not None:
-        lay_out(packs.vision, "vision")
+        lay_out(packs.vision, "vision", elsewhere="vision" in elsewhere)
     for pack in packs.classifiers.values():
         lay_out(pack, "classifier")
+
+
+def _read_access(loaded: LoadedPolicy) -> None:
+    """Certificates and tokens for the servers that run encoders; nobody is called. Raises RemoteSetupError."""
+    for _, server in servers_of(loaded):
+        read_access(server)
 
 
 def _rows(checked: Checked) -> Sequence[Row]:

@@ -35,7 +35,7 @@ from router.evaluation.report import Failure, Report, report_of
 from router.evaluation.run import Came, run_cases
 from router.evaluation.statistics import Figure
 from router.evaluation.tuning import Goal, Proposal, TuningError, parse_goal, propose
-from router.extproc.house import SetupError
+from router.extproc.machinery import SetupError
 from router.records.record import milliseconds
 
 CASE_FILES = ("cases.jsonl", "cases.yaml", "cases.yml")

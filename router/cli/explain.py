@@ -10,7 +10,8 @@ from pathlib import Path
 from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, Stop, complain, out, policy_or_stop, print_json
 from router.cli.tree import headline, trees
 from router.config.load import LoadedPolicy
-from router.extproc.house import SetupError, build_house
+from router.extproc.house import build_house
+from router.extproc.machinery import SetupError
 from router.extproc.pipeline import Judgement
 from router.request.apis import detect
 from router.request.errors import RequestError

@@ -94,10 +94,42 @@ def serve(
             "--admin",
             envvar="POINTSMAN_ADMIN",
             metavar="HOST:PORT",
-            help="Loopback address that answers /livez and /readyz, and takes feedback, as in 127.0.0.1:9902; "
-            "empty: none.",
+            help="Address of the page, of /explain, /policy and /metrics, and of feedback, as in 127.0.0.1:9902; one "
+            "that is not loopback needs a token or client certificates; empty: none.",
         ),
     ] = "",
+    probe: Annotated[
+        str,
+        typer.Option(
+            "--probe",
+            envvar="POINTSMAN_PROBE",
+            metavar="HOST:PORT",
+            help="Address of /livez, /readyz and /metrics alone, for kubelets and scrapers, as in 0.0.0.0:9903.",
+        ),
+    ] = "",
+    admin_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--admin-token-file",
+            envvar="POINTSMAN_ADMIN_TOKEN_FILE",
+            metavar="FILE",
+            help="File with the token that --admin asks for, 16 characters at least.",
+        ),
+    ] = None,
+    admin_cert: Annotated[
+        Path | None, typer.Option("--admin-cert", envvar="POINTSMAN_ADMIN_CERT", help="Certificate of --admin, PEM.")
+    ] = None,
+    admin_key: Annotated[
+        Path | None, typer.Option("--admin-key", envvar="POINTSMAN_ADMIN_KEY", help="Key of that certificate, PEM.")
+    ] = None,
+    admin_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--admin-client-ca",
+            envvar="POINTSMAN_ADMIN_CLIENT_CA",
+            help="Authorities; only clients with their word get in at --admin.",
+        ),
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
@@ -118,10 +150,12 @@ def serve(
     ] = "INFO",
 ) -> None:
     """Serve ext_proc: start the workers and keep them running until SIGTERM or Ctrl-C."""
+    from router.cli.administering import AdminFlags
     from router.cli.serve import run_serve
 
+    flags = AdminFlags(admin, probe, admin_token_file, admin_cert, admin_key, admin_client_ca)
     tcp = (listen, tls_cert, tls_key, tls_client_ca, insecure)
-    raise typer.Exit(run_serve(config, workers, runtime_dir, socket_mode, admin, state, log_format, log_level, *tcp))
+    raise typer.Exit(run_serve(config, workers, runtime_dir, socket_mode, flags, state, log_format, log_level, *tcp))
 
 
 @app.command()
@@ -354,11 +388,20 @@ def rewards_add(
     admin: Annotated[
         str, typer.Option("--admin", envvar="POINTSMAN_ADMIN", metavar="HOST:PORT", help="The address of `serve`.")
     ] = "127.0.0.1:9902",
+    admin_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--admin-token-file",
+            envvar="POINTSMAN_ADMIN_TOKEN_FILE",
+            metavar="FILE",
+            help="File with the token, where that address asks for one.",
+        ),
+    ] = None,
 ) -> None:
     """Tell a running `serve` how good an answer was. Exit 1 when it was not taken."""
     from router.cli.rewards import run_add
 
-    raise typer.Exit(run_add(admin, record, decision, model, reward, against))
+    raise typer.Exit(run_add(admin, record, decision, model, reward, against, admin_token_file))
 
 
 @rewards_app.command("show")
@@ -404,6 +447,17 @@ RecordsConfigOption = Annotated[
         "--config", "-c", envvar="POINTSMAN_CONFIG", help="The policy that `serve` runs with.", show_default=False
     ),
 ]
+DsnEnvOption = Annotated[
+    str | None,
+    typer.Option("--dsn-env", metavar="NAME", help="Environment variable with the connection string of PostgreSQL."),
+]
+KeyEnvOption = Annotated[
+    str | None,
+    typer.Option("--key-env", metavar="NAME", help="Environment variable with the keys of captured content."),
+]
+KeyFileOption = Annotated[
+    Path | None, typer.Option("--key-file", metavar="FILE", help="File with the keys of captured content.")
+]
 SinceOption = Annotated[
     str | None,
     typer.Option("--since", metavar="SPAN|TIME", help="Since then, as in 90m, 12h, 7d or 2026-03-01T12:00:00Z."),
@@ -419,13 +473,18 @@ def records_list(
         str | None, typer.Option("--model", metavar="MODEL", help="Those that went to this model.")
     ] = None,
     since: SinceOption = None,
+    differing: Annotated[
+        bool, typer.Option("--differing", help="Those alone of which a shadow policy would do something else.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest N.")] = 50,
+    dsn_env: DsnEnvOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List records, the newest first."""
+    from router.cli.record_store import Where
     from router.cli.records import run_list
 
-    raise typer.Exit(run_list(store, config, decision, model, since, limit, as_json))
+    raise typer.Exit(run_list(Where(store, config, dsn_env), decision, model, since, differing, limit, as_json))
 
 
 @records_app.command("show")
@@ -433,12 +492,19 @@ def records_show(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="Its identifier, or how that begins.")],
     store: StoreOption = None,
     config: RecordsConfigOption = None,
+    content: Annotated[
+        bool, typer.Option("--content", help="Show what was captured of the request as well; exit 1 where nothing was.")
+    ] = False,
+    dsn_env: DsnEnvOption = None,
+    key_env: KeyEnvOption = None,
+    key_file: KeyFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what was decided and why, as a tree. Exit 1 when there is no such record."""
+    from router.cli.record_store import Where
     from router.cli.records import run_show
 
-    raise typer.Exit(run_show(store, config, record, as_json))
+    raise typer.Exit(run_show(Where(store, config, dsn_env, key_env, key_file), record, content, as_json))
 
 
 @records_app.command("replay")
@@ -457,11 +523,16 @@ def records_replay(
     max_changed: Annotated[
         int | None, typer.Option("--max-changed", metavar="N", min=0, help="Exit 1 when more would change.")
     ] = None,
+    dsn_env: DsnEnvOption = None,
+    key_env: KeyEnvOption = None,
+    key_file: KeyFileOption = None,
 ) -> None:
     """Decide recorded requests again under another policy, and tell what would change."""
+    from router.cli.record_store import Where
     from router.cli.records import run_replay
 
-    raise typer.Exit(run_replay(store, config, policy, since, limit, as_json, html, max_changed))
+    where = Where(store, config, dsn_env, key_env, key_file)
+    raise typer.Exit(run_replay(where, policy, since, limit, as_json, html, max_changed))
 
 
 @import_app.command("vsr")

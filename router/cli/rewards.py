@@ -34,17 +34,20 @@ from router.selection.state_file import FILE_NAME, StateFileError, load
 TIMEOUT: Final = 10.0
 
 
-def run_add(admin: str, record: str, decision: str, model: str, reward: float, against: str | None) -> int:
+def run_add(
+    admin: str, record: str, decision: str, model: str, reward: float, against: str | None, token: Path | None = None
+) -> int:
     """Exit code 0 when it was taken, 1 when it was refused or nobody answers, 2 for wrong use."""
     try:
         address = address_or_stop(admin, "--admin")
+        headers = {"content-type": "application/json", **_bearing_or_stop(token)}
     except Stop as stop:
         return stop.code
     row = {"record": record, "decision": decision, "model": model, "reward": reward}
     body = json.dumps(row if against is None else {**row, "against": against})
     connection = http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT)
     try:
-        connection.request("POST", "/rewards", body, {"content-type": "application/json"})
+        connection.request("POST", "/rewards", body, headers)
         answer = connection.getresponse()
         said = json.loads(answer.read())
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -57,6 +60,18 @@ def run_add(admin: str, record: str, decision: str, model: str, reward: float, a
         return DOES_NOT_HOLD
     out.print("taken" if said["new"] else "known already; counted once")
     return FINE
+
+
+def _bearing_or_stop(token: Path | None) -> dict[str, str]:
+    """The header by which an address with a token lets in; raises Stop."""
+    if token is None:
+        return {}
+    try:
+        return {"authorization": f"Bearer {token.read_text(encoding='ascii').strip()}"}
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is no ASCII text"
+        complain(f"--admin-token-file {token}: {why}")
+        raise Stop(WRONG_USE) from None
 
 
 def run_show(state: Path, as_json: bool) -> int:

@@ -5,30 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import ipaddress
-import os
+import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from router.admin.app import build_app
-from router.admin.feedback import Feedback
-from router.admin.known import KnownNames
-from router.admin.server import listen, serving
+from router.cli.administering import AdminFlags, administer, administration_or_stop, bind_or_stop, keeper_socket
 from router.cli.listening import Listening, listening_or_stop
-from router.cli.output import (
-    DOES_NOT_HOLD,
-    WRONG_USE,
-    Stop,
-    address_or_stop,
-    complain,
-    policy_or_stop,
-    worker_count,
-)
+from router.cli.output import DOES_NOT_HOLD, WRONG_USE, Stop, complain, policy_or_stop, worker_count
 from router.config.bootstrap import Address
-from router.config.runtime import usable_cores, worker_socket
+from router.config.runtime import feedback_socket, usable_cores, worker_socket
 from router.extproc.supervisor import WorkerSpec, supervise
 from router.selection.keeper import Keeper
 from router.selection.state_file import FILE_NAME
@@ -43,7 +31,7 @@ def run_serve(
     workers: str,
     runtime_dir: Path,
     socket_mode: str,
-    admin: str,
+    admin: AdminFlags,
     state: Path | None,
     log_format: LogFormat,
     log_level: str,
@@ -56,12 +44,12 @@ def run_serve(
     """Run until told to end. A policy that does not hold ends it here, before any worker starts."""
     cores = usable_cores()
     try:
-        policy_or_stop(config)
+        loaded = policy_or_stop(config)
         count = worker_count(workers, cores)
         if not _is_mode(socket_mode):
             complain(f"--socket-mode takes octal permissions, as in 660; not {socket_mode!r}")
             return WRONG_USE
-        admin_address = _admin_or_stop(admin) if admin else None
+        administration = administration_or_stop(admin)
         tcp = listening_or_stop(listen_on, count, tls_cert, tls_key, tls_client_ca, insecure)
         sockets = [worker_socket(runtime_dir, index) for index in range(count)]
     except Stop as stop:
@@ -80,6 +68,7 @@ def run_serve(
         return DOES_NOT_HOLD
     threads = max(1, cores // count)
     learnt = (state or runtime_dir).absolute() / FILE_NAME
+    taking = feedback_socket(runtime_dir)
 
     def argv(index: int) -> Sequence[str]:
         return [
@@ -92,38 +81,51 @@ def run_serve(
             *("--threads", str(threads)),
             *("--socket-mode", socket_mode),
             *("--state", str(learnt)),
-            *(("--feedback", _host_and_port(admin_address)) if admin_address else ()),
+            *(("--feedback", str(taking)) if administration.admin else ()),
             *(_tcp_words(tcp, index) if tcp else ()),
             *("--log-format", log_format),
             *("--log-level", log_level),
         ]
 
-    with lock, contextlib.ExitStack() as open_until_the_end:
+    with lock, contextlib.ExitStack() as until_the_end:
         try:
-            listener = listen(admin_address.host, admin_address.port) if admin_address else None
-        except OSError as error:
-            # The system's own words: the socket module adds the address to the error's, as a tuple.
-            complain(f"--admin {admin}: {os.strerror(error.errno) if error.errno else error}")
-            return DOES_NOT_HOLD
-        if listener is not None:
-            open_until_the_end.callback(listener.close)
-            try:
-                if learnt.parent != runtime_dir.absolute():
-                    open_until_the_end.enter_context(_state_folder(learnt.parent))
-                configure_logging(log_format, log_level)
-                keeper = open_until_the_end.enter_context(Keeper(learnt).running())
-            except BlockingIOError:
-                complain(f"{learnt.parent} is in use by another `pointsman serve`; name another folder with --state")
-                return DOES_NOT_HOLD
-            except OSError as error:
-                complain(f"{learnt.parent}: {error.strerror}; name a folder that can be written with --state")
-                return DOES_NOT_HOLD
-            app = build_app([state_file(socket) for socket in sockets], Feedback(keeper, KnownNames(config)))
-            open_until_the_end.enter_context(serving(app, listener))
-        else:
+            admin_at = bind_or_stop(until_the_end, administration.admin, "--admin")
+            probe_at = bind_or_stop(until_the_end, administration.probe, "--probe")
+            if administration.admin and learnt.parent != runtime_dir.absolute():
+                _hold_or_stop(until_the_end, learnt.parent)
             configure_logging(log_format, log_level)
+            keeper = _keeper_or_stop(until_the_end, learnt, taking) if administration.admin else None
+        except Stop as stop:
+            return stop.code
+        administer(until_the_end, administration, (admin_at, probe_at), keeper, loaded, sockets)
         spec = WorkerSpec(argv, trial=[*argv(0), "--check"], ready=partial(_is_ready, sockets))
         return asyncio.run(supervise(spec, count))
+
+
+def _hold_or_stop(until: contextlib.ExitStack, folder: Path) -> None:
+    """Hold the folder of what selections learn; raises Stop."""
+    try:
+        until.enter_context(_state_folder(folder))
+    except BlockingIOError:
+        complain(f"{folder} is in use by another `pointsman serve`; name another folder with --state")
+        raise Stop(DOES_NOT_HOLD) from None
+    except OSError as error:
+        complain(f"{folder}: {error.strerror}; name a folder that can be written with --state")
+        raise Stop(DOES_NOT_HOLD) from None
+
+
+def _keeper_or_stop(until: contextlib.ExitStack, learnt: Path, taking: Path) -> tuple[Keeper, socket.socket]:
+    """Who keeps what selections learn, and the socket at which workers tell of what they measured; raises Stop."""
+    try:
+        keeper = until.enter_context(Keeper(learnt).running())
+    except OSError as error:
+        complain(f"{learnt.parent}: {error.strerror}; name a folder that can be written with --state")
+        raise Stop(DOES_NOT_HOLD) from None
+    try:
+        return keeper, until.enter_context(contextlib.closing(keeper_socket(taking)))
+    except OSError as error:
+        complain(f"{taking}: {error.strerror}; name a folder that can be written with --runtime-dir")
+        raise Stop(DOES_NOT_HOLD) from None
 
 
 def _is_ready(sockets: Sequence[Path], index: int, pid: int) -> bool:
@@ -133,17 +135,6 @@ def _is_ready(sockets: Sequence[Path], index: int, pid: int) -> bool:
     except StateFileError:
         return False
     return said is not None and (said.pid, said.state) == (pid, "ready")
-
-
-def _admin_or_stop(text: str) -> Address:
-    address = address_or_stop(text, "--admin")
-    if not ipaddress.ip_address(address.host).is_loopback:
-        complain(
-            f"--admin takes a loopback address only, as in 127.0.0.1:9902 or [::1]:9902, because whoever connects is "
-            f"answered; not {text!r}"
-        )
-        raise Stop(WRONG_USE)
-    return address
 
 
 def _state_folder(folder: Path) -> BinaryIO:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -17,11 +19,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import trustme
 import yaml
 from tiny_packs import digest, write_vision_pack
 from typer.testing import CliRunner
 
 from router.cli.main import app
+from router.extproc.feeding import Feed
 from router.selection.state_file import FILE_NAME, load
 from router.telemetry.worker_state import read_state, state_file
 
@@ -41,7 +45,7 @@ def free_port() -> int:
 
 @dataclass
 class Serving:
-    """A `pointsman serve` with one worker."""
+    """A `pointsman serve` with one worker, or as many as its flags say."""
 
     process: subprocess.Popen[bytes]
     url: str
@@ -69,8 +73,8 @@ class Serving:
     def until_ready(self) -> httpx.Response:
         return self.until(lambda body: body["ready"], "a ready worker")
 
-    def worker_pid(self) -> int:
-        said = read_state(state_file(self.runtime / "worker-0.sock"))
+    def worker_pid(self, index: int = 0) -> int:
+        said = read_state(state_file(self.runtime / f"worker-{index}.sock"))
         assert said is not None
         return said.pid
 
@@ -87,6 +91,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Serving]]:
         config, runtime, log = tmp_path / "policy.yaml", tmp_path / "run", tmp_path / "log"
         config.write_text(policy)
         address = f"127.0.0.1:{free_port()}"
+        tls = "--admin-cert" in flags
         words = ["-m", "router.cli.main", "serve", "-c", config, "--workers", "1", "--runtime-dir", runtime, *flags]
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -96,7 +101,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Serving]]:
                 stderr=out,
                 env={**os.environ, "POINTSMAN_ADMIN": address},
             )
-        running.append(Serving(process, f"http://{address}", runtime, log))
+        running.append(Serving(process, f"http{'s' if tls else ''}://{address}", runtime, log))
         return running[-1]
 
     yield start
@@ -125,7 +130,7 @@ def test_a_worker_with_a_good_pack_makes_it_ready_and_sigterm_ends_it_all(
     assert serving.process.wait(PATIENCE) == 0
     with pytest.raises(httpx.ConnectError):
         serving.get("/livez")
-    assert serving.events() == ["admin listens", "ready", "draining", "ended"]
+    assert serving.events() == ["admin listens", "keeper listens", "ready", "draining", "ended"]
 
 
 def test_a_drifted_pack_is_not_ready_and_readyz_names_pack_and_stage(
@@ -169,7 +174,8 @@ def run(tmp_path: Path, admin: str) -> Any:
 def test_an_address_that_others_could_reach_is_refused(tmp_path: Path, admin: str) -> None:
     result = run(tmp_path, admin)
     assert result.exit_code == 2
-    assert "--admin takes a loopback address only" in result.stderr
+    assert "can be reached from other machines" in result.stderr
+    assert "--admin-token-file" in result.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -256,3 +262,190 @@ def test_a_state_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*map(str, words), "--admin", f"127.0.0.1:{free_port()}"])
     assert result.exit_code == 1
     assert "name a folder that can be written with --state" in result.stderr
+
+
+DECIDES = """\
+version: 1
+upstreams: [{model: small, cluster: c}, {model: large, cluster: d}]
+default_model: small
+trusted_headers: [x-team]
+signals: {keyword: {depth: {any: [proof]}}, header: {blue: {name: x-team, any: [blue]}}}
+decisions:
+  - {name: deep, when: {any: [{keyword: depth}, {header: blue}]}, route: {models: [large]}}
+"""
+ASKED = {"model": "auto", "messages": [{"role": "user", "content": "a proof"}]}
+TOKEN = "a-token-that-is-long-enough"
+
+
+def post(serving: Serving, path: str, **more: Any) -> httpx.Response:
+    return httpx.post(serving.url + path, timeout=PATIENCE, trust_env=False, **more)
+
+
+def all_ready(body: dict[str, Any]) -> bool:
+    return all(worker["state"] == "ready" for worker in body["workers"])
+
+
+def timeless(value: Any) -> Any:
+    seen = ("record", "seed", "worker", "would")
+    if isinstance(value, dict):
+        return {key: timeless(each) for key, each in value.items() if not (key in seen or key.endswith("ms"))}
+    return [timeless(each) for each in value] if isinstance(value, list) else value
+
+
+def test_two_workers_take_turns_and_explain_as_the_command_does(tmp_path: Path, serve: Callable[..., Serving]) -> None:
+    serving = serve(DECIDES, "--workers", "2")
+    serving.until(all_ready, "two ready workers")
+    command = ["explain", str(tmp_path / "policy.yaml"), "-", "--json"]
+    expected = json.loads(CliRunner().invoke(app, command, input=json.dumps(ASKED)).stdout)
+    sent: dict[str, Any] = {"content": json.dumps(ASKED), "headers": {"content-type": "application/json"}}
+    answers = [post(serving, "/explain", **sent) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert {answer.json()["worker"] for answer in answers} == {0, 1}
+    assert [timeless(answer.json()) for answer in answers] == [timeless(expected)] * 4
+    assert serving.get("/api/decisions").json() == {"decisions": [], "silent": []}
+    assert post(serving, "/explain", content=b"{", headers={"content-type": "application/json"}).status_code == 422
+    metrics = serving.get("/metrics").text
+    assert 'pointsman_worker_scraped{worker="0"} 1' in metrics and 'pointsman_worker_scraped{worker="1"} 1' in metrics
+    policy = serving.get("/policy").json()
+    assert [worker["worker"] for worker in policy["workers"]] == [0, 1]
+    assert (policy["document"], policy["digest"]) == (DECIDES, policy["served"][0])
+
+
+def test_while_a_worker_is_dead_the_other_answers_and_the_dead_is_named(
+    tmp_path: Path, serve: Callable[..., Serving]
+) -> None:
+    serving = serve(DECIDES, "--workers", "2")
+    serving.until(all_ready, "two ready workers")
+    # Stopped, not killed: the supervisor has nothing to start again until the silence is noticed.
+    os.kill(serving.worker_pid(1), signal.SIGSTOP)
+    listed = serving.get("/api/decisions").json()
+    assert [one["worker"] for one in listed["silent"]] == [1]
+    assert serving.get("/metrics").text.count('pointsman_worker_scraped{worker="1"} 0') == 1
+    assert [worker["worker"] for worker in serving.get("/policy").json()["workers"]] == [0]
+    os.kill(serving.worker_pid(1), signal.SIGKILL)
+    serving.until(all_ready, "the worker to be back")
+    wait_for(lambda: serving.get("/api/decisions").json()["silent"] == [], "it to answer again")
+
+
+def test_the_probe_address_has_health_and_metrics_and_nothing_else(serve: Callable[..., Serving]) -> None:
+    probe = f"127.0.0.1:{free_port()}"
+    serving = serve(DECIDES, "--probe", probe)
+    serving.until_ready()
+    found = {path: httpx.get(f"http://{probe}{path}", trust_env=False).status_code for path in PROBED}
+    assert found == dict.fromkeys(PROBED, 404) | {"/livez": 200, "/readyz": 200, "/metrics": 200}
+    named = httpx.get(f"http://{probe}/readyz", headers={"host": "pod-7.example"}, trust_env=False)
+    assert named.status_code == 200
+    assert httpx.post(f"http://{probe}/rewards", json={}, trust_env=False).status_code == 404
+
+
+PROBED = (
+    "/livez",
+    "/readyz",
+    "/metrics",
+    "/",
+    "/policy",
+    "/api/policy",
+    "/decisions",
+    "/explain",
+    "/login",
+    "/rewards",
+)
+
+
+def test_with_a_token_nothing_is_shown_without_it_and_workers_tell_their_measurements_still(
+    tmp_path: Path, serve: Callable[..., Serving]
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    serving = serve(LEARNS, "--admin-token-file", file)
+    wait_for(lambda: "ready" in serving.events(), "a ready worker")
+    for path in ("/", "/policy", "/readyz", "/metrics", "/api/decisions"):
+        assert serving.get(path).status_code == 401
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    shown = httpx.get(serving.url + "/api/decisions", headers=bearer, timeout=PATIENCE, trust_env=False)
+    assert shown.json() == {"decisions": [], "silent": []}
+    assert post(serving, "/rewards", json=reward("r1")).status_code == 401
+    assert post(serving, "/rewards", json=reward("r1"), headers=bearer).json() == {"received": 1, "new": 1}
+    asyncio.run(_measure(serving.runtime / "feedback.sock"))
+    kept = tmp_path / "run" / FILE_NAME
+    wait_for(lambda: kept.exists() and load(kept).speed("small").ttft == (12.5,), "the measurement to be kept")
+    assert TOKEN not in serving.log.read_text()
+
+
+async def _measure(socket: Path) -> None:
+    feed = Feed(socket)
+    feed.take({"model": "small", "ttft_ms": 12.5})
+    await feed.send()
+
+
+def test_with_client_certificates_only_who_has_one_gets_in(tmp_path: Path, serve: Callable[..., Serving]) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    files = ("--admin-cert", tmp_path / "cert.pem", "--admin-key", tmp_path / "key.pem")
+    serving = serve(DECIDES, *files, "--admin-client-ca", tmp_path / "ca.pem")
+    wait_for(lambda: "ready" in serving.events(), "a ready worker")
+    stranger = ssl.create_default_context()
+    authority.configure_trust(stranger)
+    with pytest.raises(httpx.TransportError):
+        httpx.get(serving.url + "/livez", verify=stranger, trust_env=False)
+    known = ssl.create_default_context()
+    authority.configure_trust(known)
+    authority.issue_cert("operator@example.org").configure_cert(known)
+    assert httpx.get(serving.url + "/readyz", verify=known, trust_env=False).json()["ready"] is True
+
+
+def run_with(tmp_path: Path, *flags: object) -> Any:
+    (tmp_path / "policy.yaml").write_text(DECIDES)
+    words = ["serve", "-c", tmp_path / "policy.yaml", "--runtime-dir", tmp_path / "run", *flags]
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--admin-token-file", "token"), "go with --admin"),
+        (("--admin", "127.0.0.1:9902", "--admin-cert", "c"), "--admin-cert and --admin-key go together"),
+        (("--admin", "127.0.0.1:9902", "--admin-client-ca", "c"), "--admin-cert and --admin-key go together"),
+        (("--admin", "0.0.0.0:9902", "--admin-cert", "c", "--admin-key", "k"), "c and k:"),
+        (("--probe", "0.0.0.0"), "--probe takes an IP address and a port"),
+    ],
+)
+def test_flags_that_cannot_be_meant_are_refused(tmp_path: Path, flags: tuple[str, ...], told: str) -> None:
+    result = run_with(tmp_path, *flags)
+    assert result.exit_code in (1, 2)
+    assert told in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        (b"short", "at least 16 characters"),
+        (b"", "at least 16 characters"),
+        (b"with spaces in it, and long", "no spaces"),
+        (b"two-lines-of-it\nand-another-one", "one line of printable ASCII"),
+        ("nicht-druckbar-\u00e4\u00f6".encode(), "one line of printable ASCII"),
+        (b"x" * 5000, "one line of printable ASCII"),
+    ],
+)
+def test_a_token_that_is_none_is_refused_without_being_shown(tmp_path: Path, token: bytes, told: str) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(token)
+    result = run_with(tmp_path, "--admin", "127.0.0.1:9902", "--admin-token-file", file)
+    assert (result.exit_code, told in result.stderr) == (2, True)
+    assert not token or token.decode() not in result.stderr
+
+
+def test_a_token_file_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    file.chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        admin = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = run_with(tmp_path, "--admin", admin, "--admin-token-file", file)
+    assert "can be read by others on this machine" in result.stderr
+    assert TOKEN not in result.stderr

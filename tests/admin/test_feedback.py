@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from told_insight import admin_app
 
 from router.admin import feedback as feedback_module
-from router.admin.app import build_app
 from router.admin.feedback import MAX_BODY, MAX_EVENTS, Feedback
 from router.admin.known import KnownNames
 from router.selection import keeper as keeper_module
@@ -31,7 +31,7 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 @pytest.fixture
 async def client(keeper: Keeper) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_app([], Feedback(keeper, lambda: NAMES))
+    app = admin_app(feedback=Feedback(keeper, lambda: NAMES))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9902") as made:
         yield made
@@ -186,7 +186,7 @@ async def test_there_is_nothing_to_get(client: httpx.AsyncClient, path: str) -> 
 
 
 async def test_without_feedback_there_is_no_such_endpoint() -> None:
-    transport = httpx.ASGITransport(build_app([]))
+    transport = httpx.ASGITransport(admin_app())
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         assert (await client.post("/rewards", json=REWARD)).status_code == 404
 

@@ -1,0 +1,1 @@
+"""The page of the admin address: server-rendered views of what `router.admin.insight` tells."""
