@@ -7,9 +7,11 @@ windows run alone. It knows nothing about tokenisers or caches.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ Floats = NDArray[np.float32]
 Window = NDArray[np.int32]
 Forward = Callable[[Sequence[Window]], Floats | Sequence[Floats]]
 """Windows in, an array or a list of their rows out."""
+Asked = Callable[[Sequence[Window]], Coroutine[Any, Any, Floats | Sequence[Floats]]]
+"""The same, by another machine."""
 
 SHORT_TOKENS = 64
 BATCH = 8
@@ -32,20 +36,32 @@ class _Item:
 
 
 class WindowBatcher:
-    """`forward` takes up to `BATCH` windows and gives their rows. Belongs to one event loop."""
+    """`forward` takes up to `size` windows and gives their rows: in a thread, or elsewhere where it is a coroutine's.
 
-    def __init__(self, executor: InferenceExecutor, forward: Forward) -> None:
+    Belongs to one event loop.
+    """
+
+    def __init__(self, executor: InferenceExecutor, forward: Forward | Asked, size: int = BATCH) -> None:
         self._executor = executor
         self._forward = forward
+        self._size = size
         self._pending: list[_Item] = []
         self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def at_once(self) -> int:
+        """Calls of `forward` that are done side by side."""
+        return self._executor.threads
+
+    @property
+    def at_once_short(self) -> int:
+        """Short windows that are done side by side."""
+        return self._executor.threads * self._size
 
     async def embed(self, window: Window) -> Floats:
         """The window's row. Raises Overloaded, and what `forward` raises."""
         if len(window) > SHORT_TOKENS:
-            rows = await self._executor.run(self._forward, [window])
-            first: Floats = rows[0]
-            return first
+            return (await self._rows(lambda: [window]))[0]
         loop = asyncio.get_running_loop()
         item = _Item(window, loop.create_future())
         if not self._pending:
@@ -56,8 +72,8 @@ class WindowBatcher:
     def _flush(self) -> None:
         items = sorted((i for i in self._pending if not i.row.done()), key=lambda item: len(item.window))
         self._pending = []
-        for start in range(0, len(items), BATCH):
-            batch = items[start : start + BATCH]
+        for start in range(0, len(items), self._size):
+            batch = items[start : start + self._size]
             task = asyncio.create_task(self._run(batch))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -65,8 +81,15 @@ class WindowBatcher:
                 item.row.add_done_callback(partial(_cancel_when_unwanted, task, batch))
 
     async def _run(self, batch: list[_Item]) -> None:
+        taken: list[_Item] = []
+
+        def wanted() -> list[Window]:
+            """What is still wanted when its turn has come."""
+            taken.extend(item for item in batch if not item.row.done())
+            return [item.window for item in taken]
+
         try:
-            done = await self._executor.run(self._forward_wanted, batch)
+            rows = await self._rows(wanted)
         except asyncio.CancelledError:
             for item in batch:
                 item.row.cancel()
@@ -76,16 +99,26 @@ class WindowBatcher:
                 if not item.row.done():
                     item.row.set_exception(error)
         else:
-            for item, row in done:
+            for item, row in zip(taken, rows, strict=True):
                 if not item.row.done():
                     item.row.set_result(row)
 
-    def _forward_wanted(self, batch: list[_Item]) -> list[tuple[_Item, Floats]]:
-        """In a thread: what is still wanted when its turn has come."""
-        wanted = [item for item in batch if not item.row.done()]
-        if not wanted:
-            return []
-        return list(zip(wanted, self._forward([item.window for item in wanted]), strict=True))
+    async def _rows(self, wanted: Callable[[], Sequence[Window]]) -> Floats | Sequence[Floats]:
+        forward = self._forward
+        if inspect.iscoroutinefunction(forward):
+            return await self._executor.ask(_ask, forward, wanted)
+        return await self._executor.run(_run, forward, wanted)
+
+
+def _run(forward: Forward, wanted: Callable[[], Sequence[Window]]) -> Floats | Sequence[Floats]:
+    """In a thread."""
+    windows = wanted()
+    return forward(windows) if windows else []
+
+
+async def _ask(forward: Asked, wanted: Callable[[], Sequence[Window]]) -> Floats | Sequence[Floats]:
+    windows = wanted()
+    return await forward(windows) if windows else []
 
 
 def _cancel_when_unwanted(task: asyncio.Task[None], batch: list[_Item], _: asyncio.Future[Floats]) -> None:

@@ -7,7 +7,7 @@ Belongs to one event loop and takes no locks. It knows neither packs nor models.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -42,6 +42,17 @@ class _Flight(Generic[V]):
     askers: int = field(default=0)
 
 
+@dataclass(slots=True)
+class Tally:
+    """What the cache did and keeps for one stage. `joined` counts who waited for what another had asked for."""
+
+    hits: int = 0
+    joined: int = 0
+    misses: int = 0
+    entries: int = 0
+    nbytes: int = 0
+
+
 class EmbeddingCache:
     """Least recently used goes first. Values must not be changed by who gets them."""
 
@@ -50,6 +61,7 @@ class EmbeddingCache:
         self._bytes = 0
         self._kept: OrderedDict[CacheKey, Sized] = OrderedDict()
         self._flights: dict[CacheKey, _Flight[Any]] = {}
+        self._tallies: defaultdict[str, Tally] = defaultdict(Tally)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -59,6 +71,15 @@ class EmbeddingCache:
         """Bytes kept, values and overhead; never more than `max_bytes`."""
         return self._bytes
 
+    @property
+    def max_bytes(self) -> int:
+        """What may be kept."""
+        return self._max_bytes
+
+    def tallies(self) -> dict[str, Tally]:
+        """By stage; may be called in any thread."""
+        return dict(self._tallies)
+
     async def get(self, key: CacheKey, compute: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """The kept value, or what `compute()` gives; whoever asks meanwhile waits for the same computation.
 
@@ -67,10 +88,14 @@ class EmbeddingCache:
         """
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
+            self._tallies[key.stage].hits += 1
             return cast("V", kept)
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.create_task(self._compute(key, compute)))
+            self._tallies[key.stage].misses += 1
+        else:
+            self._tallies[key.stage].joined += 1
         flight.askers += 1
         try:
             return cast("V", await asyncio.shield(flight.task))
@@ -101,11 +126,18 @@ class EmbeddingCache:
         if size > self._max_bytes:
             return
         if (old := self._kept.pop(key, None)) is not None:
-            self._bytes -= old.nbytes + ENTRY_OVERHEAD
+            self._weigh(key, -1, old.nbytes)
         while self._bytes + size > self._max_bytes:
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= oldest.nbytes + ENTRY_OVERHEAD
+            leaving, oldest = self._kept.popitem(last=False)
+            self._weigh(leaving, -1, oldest.nbytes)
         self._kept[key] = value
+        self._weigh(key, 1, value.nbytes)
+
+    def _weigh(self, key: CacheKey, entries: int, nbytes: int) -> None:
+        """So many entries more, of this size each."""
+        tally, size = self._tallies[key.stage], entries * (nbytes + ENTRY_OVERHEAD)
+        tally.entries += entries
+        tally.nbytes += size
         self._bytes += size
 
 

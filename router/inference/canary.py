@@ -22,6 +22,8 @@ from router.inference.gate import (
     check_golden_text,
 )
 from router.inference.golden import read_golden_classes, read_golden_images, read_golden_texts
+from router.inference.ledger import Ledger, Saw, Tower
+from router.inference.remote.errors import RemoteNoAnswerError
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +33,30 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One tower's or classifier's: `misses(i)` are those over golden vector i, of `count`."""
+    """One tower's or classifier's: `misses(i, saw)` are those over golden vector i, of `count`. `remote`: another
+    server runs it."""
 
     pack: str
+    tower: Tower
     count: int
-    misses: Callable[[int], list[Miss]]
+    misses: Callable[[int, Saw], list[Miss]]
+    remote: bool = False
 
 
 class Canary:
     """Checks each tower's golden vectors in turn, one a round. Belongs to one event loop."""
 
-    def __init__(self, encoders: Encoders, executor: InferenceExecutor, interval: float) -> None:
-        """`interval` is in seconds. Reads the golden vectors into memory; raises GoldenError where they don't hold."""
+    def __init__(
+        self, encoders: Encoders, executor: InferenceExecutor, interval: float, ledger: Ledger | None = None
+    ) -> None:
+        """`interval` is in seconds. Reads the golden vectors into memory; raises GoldenError where they don't hold.
+
+        What each check saw is entered into the `ledger`.
+        """
         self._executor = executor
         self._interval = interval
         self._checks = checks_of(encoders)
+        self._ledger = ledger or Ledger()
 
     async def watch(self) -> list[Miss]:
         """Run a round every `interval` until one misses, and give the misses. Ends only so, or by being cancelled."""
@@ -61,9 +72,16 @@ class Canary:
         misses: list[Miss] = []
         for check in self._checks:
             await self._quiet()
+            seen: list[float] = []
             try:
-                misses += await self._executor.run(check.misses, turn % check.count)
-            except Overloaded:
+                if check.remote:
+                    # In a thread that runs no models: it only waits.
+                    misses += await asyncio.to_thread(check.misses, turn % check.count, seen.append)
+                else:
+                    misses += await self._executor.run(check.misses, turn % check.count, seen.append)
+                self._ledger.enter(check.pack, check.tower, seen)
+            except (Overloaded, RemoteNoAnswerError):
+                # Signals fail as the policy says while a server does not answer; that is no drift.
                 logger.info("canary left out", extra={"fields": {"pack": check.pack}})
             except Exception as error:
                 # Golden inputs ran at the start; that one of them fails now is drift as well.
@@ -85,13 +103,16 @@ def checks_of(encoders: Encoders) -> tuple[Check, ...]:
     if (text := encoders.text) is not None:
         name = text.source.manifest.name
         texts = read_golden_texts(text.source, text.model.tower)
-        checks.append(Check(name, len(texts.texts), partial(check_golden_text, name, text.model, texts)))
+        of_text = partial(check_golden_text, name, text.model, texts)
+        checks.append(Check(name, "text", len(texts.texts), of_text, text.remote is not None))
     if (vision := encoders.vision) is not None:
         name = vision.source.manifest.name
         images = read_golden_images(vision.source, vision.model.tower)
-        checks.append(Check(name, len(images.files), partial(check_golden_image, name, vision.model, images)))
+        of_image = partial(check_golden_image, name, vision.model, images)
+        checks.append(Check(name, "vision", len(images.files), of_image, vision.remote is not None))
     for classifier in encoders.distinct_classifiers:
         name = classifier.source.manifest.name
         classes = read_golden_classes(classifier.source, classifier.model.tower)
-        checks.append(Check(name, len(classes.texts), partial(check_golden_class, name, classifier.model, classes)))
+        of_class = partial(check_golden_class, name, classifier.model, classes)
+        checks.append(Check(name, "classifier", len(classes.texts), of_class))
     return tuple(checks)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from router.inference.batching import WindowBatcher
 from router.inference.cache import EmbeddingCache
 from router.inference.classifier_model import ClassifierModel
 from router.inference.executor import InferenceExecutor
@@ -38,7 +39,7 @@ class Classifier(WindowReader[ClassifierModel]):
     """
 
     def __init__(self, pack: Pack, model: ClassifierModel, executor: InferenceExecutor, cache: EmbeddingCache) -> None:
-        super().__init__(pack, model, self._forward, executor, cache)
+        super().__init__(pack, model, WindowBatcher(executor, self._forward), executor, cache)
         self._scheme = scheme_of(model.tower.labels)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from router.inference.classifier import Classifier
+from router.inference.remote.session import RemoteSession
 from router.inference.text import TextEncoder
 from router.inference.vision import VisionEncoder
 
@@ -20,6 +21,12 @@ class Encoders:
     text: TextEncoder | None
     vision: VisionEncoder | None
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
+
+    @property
+    def remotes(self) -> tuple[RemoteSession, ...]:
+        """The models that other servers run."""
+        given = (encoder.remote for encoder in (self.text, self.vision) if encoder is not None)
+        return tuple(remote for remote in given if remote is not None)
 
     @property
     def distinct_classifiers(self) -> tuple[Classifier, ...]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
+
+from router.telemetry.waiting import WAITING
 
 T = TypeVar("T")
 
@@ -30,6 +32,8 @@ class InferenceExecutor:
         self._waiting = 0
         self._running = 0
         self._closed = False
+        self._done = 0
+        self._shed = 0
         self._begun: dict[concurrent.futures.Future[Any], float] = {}
         self._slots = asyncio.Semaphore(threads)
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="inference")
@@ -38,6 +42,21 @@ class InferenceExecutor:
     def waiting(self) -> int:
         """Jobs that have not started."""
         return self._waiting
+
+    @property
+    def running(self) -> int:
+        """Jobs that hold a thread."""
+        return self._running
+
+    @property
+    def done(self) -> int:
+        """Jobs that have run so far, whatever they gave."""
+        return self._done
+
+    @property
+    def shed(self) -> int:
+        """Jobs that found no place so far."""
+        return self._shed
 
     @property
     def idle(self) -> bool:
@@ -55,6 +74,14 @@ class InferenceExecutor:
         A caller that is cancelled while it waits takes its job with it. One that is cancelled later leaves a thread at
         work, and that thread's slot stays taken until it has finished: cores are not promised twice.
         """
+        return await _heard(lambda begin: self._run(begin, fn, *args))
+
+    async def ask(self, fn: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+        """As `run`, for work of another machine: it takes a slot and no thread, and ends with its caller."""
+        return await _heard(lambda begin: self._ask(begin, fn, *args))
+
+    async def _run(self, begin: Callable[[], None], fn: Callable[..., T], *args: object) -> T:
+        """See `run`; calls `begin` when the job has its slot."""
         await self._take_slot()
         loop = asyncio.get_running_loop()
         try:
@@ -62,9 +89,19 @@ class InferenceExecutor:
         except BaseException:
             self._free_slot()
             raise
+        begin()
         self._begun[job] = time.monotonic()
         job.add_done_callback(partial(self._give_back, loop))
         return await asyncio.wrap_future(job)
+
+    async def _ask(self, begin: Callable[[], None], fn: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+        await self._take_slot()
+        begin()
+        try:
+            return await fn(*args)
+        finally:
+            self._done += 1
+            self._free_slot()
 
     def close(self) -> None:
         """Take no more work. Jobs that wait are shed; jobs that run finish in their threads."""
@@ -72,6 +109,14 @@ class InferenceExecutor:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _take_slot(self) -> None:
+        """Wait for one; raises Overloaded, which is counted."""
+        try:
+            await self._wait_for_slot()
+        except Overloaded:
+            self._shed += 1
+            raise
+
+    async def _wait_for_slot(self) -> None:
         if self._closed:
             raise Overloaded("the executor is closed")
         if self._slots.locked() and self._waiting >= self._queue:
@@ -92,9 +137,36 @@ class InferenceExecutor:
 
     def _finished(self, job: concurrent.futures.Future[Any]) -> None:
         self._begun.pop(job, None)
+        self._done += 1
         self._free_slot()
 
     def _give_back(self, loop: asyncio.AbstractEventLoop, job: concurrent.futures.Future[Any]) -> None:
         """Called in the job's thread. A loop that has ended needs no slot back."""
         if not loop.is_closed():
             loop.call_soon_threadsafe(self._finished, job)
+
+
+async def _heard(work: Callable[[Callable[[], None]], Coroutine[Any, Any, T]]) -> T:
+    """The result of `work(begin)`; how long it took until it called `begin` is told to whoever asks for that."""
+    waiting = WAITING.get()
+    if waiting is None:
+        return await work(_unheard)
+    waiting.queued()
+    begun = False
+
+    def begin() -> None:
+        nonlocal begun
+        begun = True
+        waiting.begun()
+
+    try:
+        return await work(begin)
+    finally:
+        if begun:
+            waiting.done()
+        else:
+            waiting.given_up()
+
+
+def _unheard() -> None:
+    """Nobody asks how long work waits."""

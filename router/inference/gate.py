@@ -6,9 +6,11 @@ weights and tokenizer need no place here: a tower whose files differ does not op
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -16,6 +18,7 @@ import PIL
 
 from router.inference.classifier_model import ClassifierModel
 from router.inference.encoders import Encoders
+from router.inference.executor import Overloaded
 from router.inference.golden import (
     Doubles,
     Floats,
@@ -27,6 +30,8 @@ from router.inference.golden import (
     read_golden_images,
     read_golden_texts,
 )
+from router.inference.ledger import Ledger, Saw, Tower, unseen
+from router.inference.remote.errors import RemoteAnswerError, RemoteNoAnswerError
 from router.inference.sessions import providers_of
 from router.inference.text_model import TextModel, WindowModel
 from router.inference.vision_model import VisionModel
@@ -75,28 +80,53 @@ class Miss:
         return f"pack {self.pack!r}, {self.stage}: {self.detail}"
 
 
-def check_encoders(encoders: Encoders) -> list[Miss]:
-    """Every miss of every tower and classifier; empty means ready. Blocks: run it before the loop serves."""
+def check_encoders(encoders: Encoders, ledger: Ledger | None = None) -> list[Miss]:
+    """Every miss of every tower and classifier; empty means ready. Blocks: run it before the loop serves.
+
+    How near they came is entered into the `ledger`. Raises RemoteNoAnswerError and Overloaded, see `misses_of`.
+    """
+    ledger = ledger or Ledger()
     misses: list[Miss] = []
     if encoders.text is not None:
-        misses += misses_of(encoders.text.source, check_text, encoders.text.model)
+        with _entered(ledger, encoders.text.source, "text") as saw:
+            misses += misses_of(encoders.text.source, partial(check_text, saw=saw), encoders.text.model)
     if encoders.vision is not None:
-        misses += misses_of(encoders.vision.source, check_vision, encoders.vision.model)
+        with _entered(ledger, encoders.vision.source, "vision") as saw:
+            misses += misses_of(encoders.vision.source, partial(check_vision, saw=saw), encoders.vision.model)
     for classifier in encoders.distinct_classifiers:
-        misses += misses_of(classifier.source, check_classifier, classifier.model)
+        with _entered(ledger, classifier.source, "classifier") as saw:
+            misses += misses_of(classifier.source, partial(check_classifier, saw=saw), classifier.model)
     return misses
 
 
+@contextlib.contextmanager
+def _entered(ledger: Ledger, pack: Pack, tower: Tower) -> Iterator[Saw]:
+    seen: list[float] = []
+    yield seen.append
+    ledger.enter(pack.manifest.name, tower, seen)
+
+
 def misses_of(pack: Pack, check: Callable[[Pack, Model], list[Miss]], model: Model) -> list[Miss]:
-    """What the check finds; golden vectors that it stumbles over are a miss as well, and not the end of the worker."""
+    """What the check finds; golden vectors that it stumbles over are a miss as well, and not the end of the worker.
+
+    Raises RemoteNoAnswerError and Overloaded for a model at a server that has not answered.
+    """
     try:
         return check(pack, model)
+    except RemoteAnswerError as error:
+        return [Miss(pack.manifest.name, "embeddings", str(error))]
+    except (RemoteNoAnswerError, Overloaded):
+        # A server that does not answer has shown nothing of its model.
+        raise
     except Exception as error:
         return [Miss(pack.manifest.name, "golden", f"the golden vectors cannot be run: {type(error).__name__}")]
 
 
-def check_text(pack: Pack, model: TextModel) -> list[Miss]:
-    """Misses of a text tower: token ids must be equal, embeddings near, alone and beside neighbours."""
+def check_text(pack: Pack, model: TextModel, saw: Saw = unseen) -> list[Miss]:
+    """Misses of a text tower: token ids must be equal, embeddings near, alone and beside neighbours.
+
+    `saw` is told how near the reference each came, here and in the other checks.
+    """
     name = pack.manifest.name
     try:
         golden = read_golden_texts(pack, model.tower)
@@ -107,19 +137,18 @@ def check_text(pack: Pack, model: TextModel) -> list[Miss]:
         misses += golden_tokens_miss(name, model, golden, index)
     single = np.concatenate([model.forward([row]) for row in golden.ids])
     least = model.tower.golden.min_cosine
-    misses += _near(name, "embeddings", single, golden.embeddings, least)
+    misses += _near(name, "embeddings", single, golden.embeddings, least, saw=saw)
     short = sorted(range(len(golden.ids)), key=lambda index: len(golden.ids[index]))[:TOGETHER]
     together = model.forward([golden.ids[index] for index in short])
     return misses + _near(name, "batch", together, single[short], least, short)
 
 
-def check_golden_text(name: str, model: TextModel, golden: GoldenTexts, index: int) -> list[Miss]:
+def check_golden_text(name: str, model: TextModel, golden: GoldenTexts, index: int, saw: Saw = unseen) -> list[Miss]:
     """Misses over one golden text of the pack of this name; takes as long as one text's forward pass."""
     row = model.forward([golden.ids[index]])
     misses = golden_tokens_miss(name, model, golden, index)
-    return misses + _near(
-        name, "embeddings", row, golden.embeddings[index : index + 1], model.tower.golden.min_cosine, [index]
-    )
+    reference, least = golden.embeddings[index : index + 1], model.tower.golden.min_cosine
+    return misses + _near(name, "embeddings", row, reference, least, [index], saw)
 
 
 def golden_tokens_miss(name: str, model: WindowModel, golden: GoldenTexts | GoldenClasses, index: int) -> list[Miss]:
@@ -130,7 +159,7 @@ def golden_tokens_miss(name: str, model: WindowModel, golden: GoldenTexts | Gold
     return [Miss(name, "tokens", f"golden text {index} has other token ids than the reference tokeniser")]
 
 
-def check_classifier(pack: Pack, model: ClassifierModel) -> list[Miss]:
+def check_classifier(pack: Pack, model: ClassifierModel, saw: Saw = unseen) -> list[Miss]:
     """Misses of a classifier: token ids must be equal, probabilities near, alone and beside a neighbour."""
     name = pack.manifest.name
     bound = model.tower.golden
@@ -141,7 +170,7 @@ def check_classifier(pack: Pack, model: ClassifierModel) -> list[Miss]:
     misses = _providers(name, model.providers, model.tower.precision)
     ids, reference = golden.ids, golden.probabilities
     for index in range(len(ids)):
-        misses += check_golden_class(name, model, golden, index)
+        misses += check_golden_class(name, model, golden, index, saw)
     short = sorted(range(len(ids)), key=lambda index: len(ids[index]))[:TOGETHER]
     together = model.probabilities([ids[index] for index in short])
     for index, found in zip(short, together, strict=True):
@@ -150,17 +179,27 @@ def check_classifier(pack: Pack, model: ClassifierModel) -> list[Miss]:
     return misses
 
 
-def check_golden_class(name: str, model: ClassifierModel, golden: GoldenClasses, index: int) -> list[Miss]:
+def check_golden_class(
+    name: str, model: ClassifierModel, golden: GoldenClasses, index: int, saw: Saw = unseen
+) -> list[Miss]:
     """Misses over one golden text of the classifier of this name; takes as long as one text's forward pass."""
     misses = golden_tokens_miss(name, model, golden, index)
     found = model.probabilities([golden.ids[index]])[0]
-    return misses + _equally_likely(name, "embeddings", index, found, golden.probabilities[index], model.tower.golden)
+    reference, bound = golden.probabilities[index], model.tower.golden
+    return misses + _equally_likely(name, "embeddings", index, found, reference, bound, saw)
 
 
 def _equally_likely(
-    name: str, stage: Stage, index: int, found: Doubles, reference: Doubles, golden: ClassifierGolden
+    name: str,
+    stage: Stage,
+    index: int,
+    found: Doubles,
+    reference: Doubles,
+    golden: ClassifierGolden,
+    saw: Saw = unseen,
 ) -> list[Miss]:
     off = float(np.abs(found - reference).max()) if found.shape == reference.shape else np.inf
+    saw(off)
     # Written so that a NaN is a miss.
     if off <= golden.max_difference:
         return []
@@ -168,7 +207,7 @@ def _equally_likely(
     return [Miss(name, stage, detail)]
 
 
-def check_vision(pack: Pack, model: VisionModel) -> list[Miss]:
+def check_vision(pack: Pack, model: VisionModel, saw: Saw = unseen) -> list[Miss]:
     """Misses of a vision tower: pixels of the golden image files must be near, then embeddings of the golden pixels.
 
     The two together hold the whole pipeline; each by itself says which half has moved.
@@ -186,17 +225,18 @@ def check_vision(pack: Pack, model: VisionModel) -> list[Miss]:
         misses += golden_pixels_miss(name, model, golden, index)
     single = np.concatenate([model.forward(image[None]) for image in golden.pixels])
     least = model.tower.golden.min_cosine
-    misses += _near(name, "embeddings", single, golden.embeddings, least)
+    misses += _near(name, "embeddings", single, golden.embeddings, least, saw=saw)
     return misses + _near(name, "batch", model.forward(golden.pixels[:TOGETHER]), single[:TOGETHER], least)
 
 
-def check_golden_image(name: str, model: VisionModel, golden: GoldenImages, index: int) -> list[Miss]:
+def check_golden_image(
+    name: str, model: VisionModel, golden: GoldenImages, index: int, saw: Saw = unseen
+) -> list[Miss]:
     """Misses over one golden image of the pack of this name; takes as long as one image."""
     row = model.forward(golden.pixels[index : index + 1])
     misses = golden_pixels_miss(name, model, golden, index)
-    return misses + _near(
-        name, "embeddings", row, golden.embeddings[index : index + 1], model.tower.golden.min_cosine, [index]
-    )
+    reference, least = golden.embeddings[index : index + 1], model.tower.golden.min_cosine
+    return misses + _near(name, "embeddings", row, reference, least, [index], saw)
 
 
 def golden_pixels_miss(name: str, model: VisionModel, golden: GoldenImages, index: int) -> list[Miss]:
@@ -218,13 +258,20 @@ def golden_pixels_miss(name: str, model: VisionModel, golden: GoldenImages, inde
 
 def _providers(name: str, found: Sequence[str], precision: Precision) -> list[Miss]:
     asked = providers_of(precision)
-    if tuple(found) == asked:
+    # What another server runs a model on it does not say.
+    if not found or tuple(found) == asked:
         return []
     return [Miss(name, "providers", f"runs on {', '.join(found)}, asked for {', '.join(asked)}")]
 
 
 def _near(
-    name: str, stage: Stage, ours: Floats, reference: Floats, least: float, numbers: Sequence[int] | None = None
+    name: str,
+    stage: Stage,
+    ours: Floats,
+    reference: Floats,
+    least: float,
+    numbers: Sequence[int] | None = None,
+    saw: Saw = unseen,
 ) -> list[Miss]:
     """`numbers` are what the rows are called, where that is not 0, 1, ..."""
     if ours.shape != reference.shape:
@@ -232,6 +279,8 @@ def _near(
     with np.errstate(divide="ignore", invalid="ignore"):
         lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(reference, axis=1)
         cosines = (ours.astype(np.float64) * reference).sum(axis=1) / lengths
+    for cosine in cosines.tolist():
+        saw(cosine)
     called = range(len(ours)) if numbers is None else numbers
     # Written so that a NaN is a miss.
     return [

@@ -1,7 +1,8 @@
-"""Turns packs into encoders: weights laid out, digests checked, sessions open."""
+"""Turns packs into encoders: weights laid out, digests checked, sessions open, here or at another server."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,13 +13,16 @@ from router.inference.encoders import Encoders
 from router.inference.executor import InferenceExecutor
 from router.inference.fetching import ImageFetcher
 from router.inference.matryoshka import require_dimension
+from router.inference.remote.server import RemoteServer
+from router.inference.remote.session import RemoteSession
 from router.inference.sessions import share_arena
 from router.inference.text import TextEncoder
-from router.inference.text_model import TextModel
+from router.inference.text_model import TextModel, text_inputs
 from router.inference.vision import VisionEncoder
-from router.inference.vision_model import VisionModel
-from router.packs.files import PackError
+from router.inference.vision_model import VisionModel, vision_inputs
+from router.packs.files import PackError, TowerKind, tower_of
 from router.packs.layout import lay_out
+from router.packs.manifest import TextTower, VisionTower
 from router.packs.store import Pack
 from router.request.images import ImageLimits
 
@@ -34,13 +38,16 @@ def open_encoders(
     weights: Path | None = None,
     dimension: int | None = None,
     fetcher: ImageFetcher | None = None,
+    remotes: Mapping[TowerKind, RemoteSession] | None = None,
 ) -> Encoders:
     """Encoders of these packs, not yet held against their golden vectors: see `gate.py`.
 
     Blocks for a fraction of a second, so call it before the loop serves. `classifiers` are packs by the references that
     ask for them. `weights` is the folder that weights are laid into, None for the user's cache. `dimension` shortens
-    both towers' embeddings, None leaves them as they are. `fetcher` brings images behind URLs. Raises PackError.
+    both towers' embeddings, None leaves them as they are. `fetcher` brings images behind URLs. Of `remotes`, another
+    server has the model. Raises PackError.
     """
+    remote_text, remote_vision = (remotes or {}).get("text"), (remotes or {}).get("vision")
     if dimension is not None:
         if text is not None:
             require_dimension(text, "text", dimension)
@@ -48,9 +55,17 @@ def open_encoders(
             require_dimension(vision, "vision", dimension)
     share_arena()
     return Encoders(
-        text=TextEncoder(text, open_text_model(text, weights), executor, cache, dimension) if text else None,
+        text=TextEncoder(text, open_text_model(text, weights, remote_text), executor, cache, dimension, remote_text)
+        if text
+        else None,
         vision=VisionEncoder(
-            vision, open_vision_model(vision, image_limits, weights), executor, cache, dimension, fetcher
+            vision,
+            open_vision_model(vision, image_limits, weights, remote_vision),
+            executor,
+            cache,
+            dimension,
+            fetcher,
+            remote_vision,
         )
         if vision
         else None,
@@ -69,18 +84,40 @@ def _open_classifiers(
     return {reference: opened[pack.digest] for reference, pack in packs.items()}
 
 
-def open_text_model(pack: Pack, weights: Path | None = None) -> TextModel:
+def open_text_model(pack: Pack, weights: Path | None = None, remote: RemoteSession | None = None) -> TextModel:
     """The pack's text tower; raises PackError."""
     if pack.manifest.text is None:
         raise PackError(f"pack {pack.manifest.name!r} has no text tower")
-    return TextModel(pack.manifest.text, lay_out(pack, "text", weights))
+    return TextModel(pack.manifest.text, lay_out(pack, "text", weights, remote is not None), remote)
 
 
-def open_vision_model(pack: Pack, limits: ImageLimits, weights: Path | None = None) -> VisionModel:
+def open_vision_model(
+    pack: Pack, limits: ImageLimits, weights: Path | None = None, remote: RemoteSession | None = None
+) -> VisionModel:
     """The pack's vision tower; raises PackError."""
     if pack.manifest.vision is None:
         raise PackError(f"pack {pack.manifest.name!r} has no vision tower")
-    return VisionModel(pack.manifest.vision, lay_out(pack, "vision", weights), limits)
+    return VisionModel(pack.manifest.vision, lay_out(pack, "vision", weights, remote is not None), limits, remote)
+
+
+def open_remote(pack: Pack, kind: TowerKind, server: RemoteServer, loop: asyncio.AbstractEventLoop) -> RemoteSession:
+    """The server that has the pack's tower of this kind, known to be ready; blocks. `loop` is the one that serves.
+
+    Raises PackError, RemoteSetupError and RemoteError.
+    """
+    tower = tower_of(pack.manifest, kind)
+    if isinstance(tower, TextTower):
+        session = RemoteSession(tower, text_inputs(tower), server, loop)
+    elif isinstance(tower, VisionTower):
+        session = RemoteSession(tower, vision_inputs(tower), server, loop)
+    else:
+        raise PackError(f"pack {pack.manifest.name!r}: another server can run encoders, and no classifier")
+    try:
+        session.introduce()
+    except BaseException:
+        session.close()
+        raise
+    return session
 
 
 def open_classifier_model(pack: Pack, weights: Path | None = None) -> ClassifierModel:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import onnxruntime as ort
 
 from router.inference.openvino_session import PROVIDER, OpenVinoSession, open_openvino
+from router.inference.remote.session import RemoteSession
 from router.packs.files import PackError
 from router.packs.manifest import Precision
 
@@ -20,6 +21,7 @@ PROVIDERS = ("CPUExecutionProvider",)
 _ERRORS_ONLY = 3
 
 Session: TypeAlias = "ort.InferenceSession | OpenVinoSession"
+SessionAnywhere: TypeAlias = "Session | RemoteSession"
 
 
 def providers_of(precision: Precision) -> tuple[str, ...]:

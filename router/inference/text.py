@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from router.inference.batching import BATCH
+from router.inference.batching import WindowBatcher
 from router.inference.cache import EmbeddingCache
 from router.inference.executor import InferenceExecutor
 from router.inference.matryoshka import shorten
+from router.inference.remote.session import RemoteSession
 from router.inference.text_model import TextModel
 from router.inference.windows import WindowReader, together
 from router.packs.store import Pack
@@ -42,9 +43,11 @@ class TextEncoder(WindowReader[TextModel]):
         executor: InferenceExecutor,
         cache: EmbeddingCache,
         dimension: int | None = None,
+        remote: RemoteSession | None = None,
     ) -> None:
-        """`dimension` is less than the tower's where its matryoshka lists it."""
-        super().__init__(pack, model, model.forward, executor, cache)
+        """`dimension` is less than the tower's where its matryoshka lists it. The model is run here, or by `remote`."""
+        super().__init__(pack, model, _batcher(model, executor, remote), executor, cache)
+        self.remote = remote
         self.dimension = dimension or model.tower.dimension
 
     @property
@@ -55,7 +58,7 @@ class TextEncoder(WindowReader[TextModel]):
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (n, d) float32, each of its text's first window: what the reference gives when it truncates."""
         rows: list[NDArray[np.float32]] = []
-        at_a_time = BATCH * self._executor.threads
+        at_a_time = self._batcher.at_once_short
         for start in range(0, len(texts), at_a_time):
             rows += await together([self._embed_first(text) for text in texts[start : start + at_a_time]])
         return np.stack(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
@@ -72,3 +75,14 @@ class TextEncoder(WindowReader[TextModel]):
 
     async def _embed_first(self, text: str) -> NDArray[np.float32]:
         return shorten(await self.row(await self.tokens(text), 0), self.dimension)
+
+
+def _batcher(model: TextModel, executor: InferenceExecutor, remote: RemoteSession | None) -> WindowBatcher:
+    if remote is None:
+        return WindowBatcher(executor, model.forward)
+    session = remote
+
+    async def forward(windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
+        return await session.rows(session.request(model.feed(windows)), len(windows))
+
+    return WindowBatcher(session.lane, forward, session.batch)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from router.inference.sessions import open_session, require_io
+from router.inference.sessions import SessionAnywhere, open_session, require_io
 from router.packs.files import PackError, inside
 from router.packs.manifest import TextGraph, TextTower
 
@@ -65,13 +65,14 @@ class Tokens:
 class WindowModel:
     """Tokenizer and session of one graph that reads text. Its methods may run in several threads at once."""
 
-    def __init__(self, tower: TextGraph, folder: Path) -> None:
-        """Open what `lay_out` gave; raises PackError."""
+    def __init__(self, tower: TextGraph, folder: Path, session: SessionAnywhere | None = None) -> None:
+        """Open what `lay_out` gave, the graph too unless there is a `session` of it; raises PackError."""
         self.tower = tower
-        graph = inside(folder, tower.graph.path)
-        self._session = open_session(graph, tower.precision)
-        inputs = ("input_ids",) if tower.fixed_length else ("input_ids", "attention_mask")
-        require_io(self._session, graph, inputs, tower.output)
+        if session is None:
+            graph = inside(folder, tower.graph.path)
+            session = open_session(graph, tower.precision)
+            require_io(session, graph, text_inputs(tower), tower.output)
+        self._session = session
         self._tokenizer = _load_tokenizer(inside(folder, tower.tokenizer.path))
         self._prefix, self._suffix = _special_tokens(self._tokenizer)
         self._body = tower.max_tokens - len(self._prefix) - len(self._suffix)
@@ -145,6 +146,12 @@ class WindowModel:
         """
         if self.tower.precision == "int8" and len(windows) > 1:
             return _stacked([self.forward([window])[0] for window in windows])
+        rows: NDArray[np.float32] = self._session.run([self.tower.output], self.feed(windows))[0]
+        rows.flags.writeable = False
+        return rows
+
+    def feed(self, windows: Sequence[NDArray[np.int32]]) -> dict[str, NDArray[np.int64]]:
+        """What the graph takes for n windows, by input name, padded to the longest."""
         longest = max(len(window) for window in windows)
         input_ids = np.full((len(windows), longest), self.tower.pad_id, dtype=np.int64)
         attention_mask = np.zeros_like(input_ids)
@@ -154,18 +161,21 @@ class WindowModel:
         feed = {"input_ids": input_ids}
         if not self.tower.fixed_length:
             feed["attention_mask"] = attention_mask
-        rows: NDArray[np.float32] = self._session.run([self.tower.output], feed)[0]
-        rows.flags.writeable = False
-        return rows
+        return feed
 
 
 class TextModel(WindowModel):
     """A text tower: `forward` gives unit vectors (n, d)."""
 
-    def __init__(self, tower: TextTower, folder: Path) -> None:
-        """Open what `lay_out` gave; raises PackError."""
-        super().__init__(tower, folder)
+    def __init__(self, tower: TextTower, folder: Path, session: SessionAnywhere | None = None) -> None:
+        """See `WindowModel`."""
+        super().__init__(tower, folder, session)
         self.tower: TextTower = tower
+
+
+def text_inputs(tower: TextGraph) -> tuple[str, ...]:
+    """Names of the graph's inputs."""
+    return ("input_ids",) if tower.fixed_length else ("input_ids", "attention_mask")
 
 
 def _stacked(rows: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:

@@ -12,6 +12,7 @@ from router.inference.cache import CacheKey, EmbeddingCache
 from router.inference.executor import InferenceExecutor
 from router.inference.fetching import ImageFetcher, present
 from router.inference.matryoshka import shorten
+from router.inference.remote.session import RemoteSession
 from router.inference.vision_model import VisionModel
 from router.packs.store import Pack
 from router.request.view import ImagePart
@@ -28,8 +29,11 @@ class VisionEncoder:
         cache: EmbeddingCache,
         dimension: int | None = None,
         fetcher: ImageFetcher | None = None,
+        remote: RemoteSession | None = None,
     ) -> None:
-        """`dimension` is less than the tower's where its matryoshka lists it. Only a `fetcher` follows URLs."""
+        """`dimension` is less than the tower's where its matryoshka lists it. Only a `fetcher` follows URLs. The model
+        is run here, or by `remote`."""
+        self.remote = remote
         self.source = pack
         self.model = model
         self.dimension = dimension or model.tower.dimension
@@ -65,5 +69,16 @@ class VisionEncoder:
         """
         image = await present(image, self._fetcher)
         key = CacheKey(self.pack, "image", image.digest)
-        row = await self._cache.get(key, lambda: self._executor.run(self.model.encode, image.data))
+        row = await self._cache.get(key, lambda: self._encode(image.data))
         return shorten(row, self.dimension)
+
+    async def _encode(self, data: bytes) -> NDArray[np.float32]:
+        if self.remote is None:
+            return await self._executor.run(self.model.encode, data)
+        request = await self._executor.run(self._request, self.remote, data)
+        row: NDArray[np.float32] = (await self.remote.lane.ask(self.remote.rows, request, 1))[0]
+        return row
+
+    def _request(self, remote: RemoteSession, data: bytes) -> bytes:
+        """In a thread: an image decoded, resized, normalised, and written down for the way."""
+        return remote.request(self.model.feed(self.model.preprocess(data)[None]))

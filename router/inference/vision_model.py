@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from router.inference.patches import PatchPreprocessor
 from router.inference.preprocess import Preprocessor
-from router.inference.sessions import open_session, require_io
+from router.inference.sessions import SessionAnywhere, open_session, require_io
 from router.packs.files import inside
 from router.packs.manifest import VisionTower
 from router.request.images import ImageLimits, decode
@@ -30,13 +30,17 @@ JPEG_ROOM = 2
 class VisionModel:
     """Preprocessing and session of one vision tower. Its methods may run in several threads at once."""
 
-    def __init__(self, tower: VisionTower, folder: Path, limits: ImageLimits) -> None:
-        """Open what `lay_out` gave; raises PackError."""
+    def __init__(
+        self, tower: VisionTower, folder: Path, limits: ImageLimits, session: SessionAnywhere | None = None
+    ) -> None:
+        """Open what `lay_out` gave, the graph unless there is a `session` of it; raises PackError."""
         self.tower = tower
-        graph = inside(folder, tower.graph.path)
-        self._session = open_session(graph, tower.precision)
         self._preprocessor = Preprocessor(tower) if tower.patches is None else PatchPreprocessor(tower, tower.patches)
-        require_io(self._session, graph, self._preprocessor.inputs, tower.output)
+        if session is None:
+            graph = inside(folder, tower.graph.path)
+            session = open_session(graph, tower.precision)
+            require_io(session, graph, self._preprocessor.inputs, tower.output)
+        self._session = session
         self._limits = limits
 
     @property
@@ -75,3 +79,8 @@ class VisionModel:
         """Both stages of one image: a unit vector (d,). Batches gain nothing on a CPU. Raises ImageError."""
         row: NDArray[np.float32] = self.forward(self.preprocess(data)[None])[0]
         return row
+
+
+def vision_inputs(tower: VisionTower) -> tuple[str, ...]:
+    """Names of the graph's inputs."""
+    return (tower.input,) if tower.patches is None else PatchPreprocessor.inputs

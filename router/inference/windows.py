@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from router.inference.batching import Forward, WindowBatcher
+from router.inference.batching import WindowBatcher
 from router.inference.cache import CacheKey, EmbeddingCache
 from router.inference.executor import InferenceExecutor
 from router.inference.text_model import Tokens, WindowModel
@@ -31,14 +31,14 @@ class WindowReader(Generic[ModelT]):
     """One model that reads texts window by window. Its arrays are shared with the cache. Belongs to one event loop."""
 
     def __init__(
-        self, pack: Pack, model: ModelT, forward: Forward, executor: InferenceExecutor, cache: EmbeddingCache
+        self, pack: Pack, model: ModelT, batcher: WindowBatcher, executor: InferenceExecutor, cache: EmbeddingCache
     ) -> None:
-        """`forward` is the model's: up to `BATCH` windows in, their rows out."""
+        """The `batcher` asks the model, here or elsewhere; the `executor` tokenises."""
         self.source = pack
         self.model = model
         self._executor = executor
         self._cache = cache
-        self._batcher = WindowBatcher(executor, forward)
+        self._batcher = batcher
 
     @property
     def pack(self) -> str:
@@ -61,8 +61,9 @@ class WindowReader(Generic[ModelT]):
     async def rows(self, tokens: Tokens) -> list[NDArray[np.float32]]:
         """A row a window, a few at a time, so that one text alone cannot fill the queue; raises Overloaded."""
         rows: list[NDArray[np.float32]] = []
-        for start in range(0, len(tokens.spans), self._executor.threads):
-            indices = range(start, min(start + self._executor.threads, len(tokens.spans)))
+        width = self._batcher.at_once
+        for start in range(0, len(tokens.spans), width):
+            indices = range(start, min(start + width, len(tokens.spans)))
             rows += await together([self.row(tokens, index) for index in indices])
         return rows
 

@@ -13,6 +13,7 @@ from router.inference.cache import EmbeddingCache
 from router.inference.canary import Canary
 from router.inference.encoders import Encoders
 from router.inference.executor import InferenceExecutor
+from router.inference.ledger import Ledger
 from router.inference.open import open_encoders
 from router.packs.store import Pack
 from router.request.images import ImageLimits
@@ -97,3 +98,18 @@ async def test_it_watches_until_something_is_missed(
     monkeypatch.setattr(canary, "round", counted)
     assert await canary.watch() == ["a miss"]
     assert rounds == [0, 1, 2, 3]
+
+
+async def test_each_check_is_entered_with_what_it_saw(encoders: Encoders, executor: InferenceExecutor) -> None:
+    ledger = Ledger()
+    canary = Canary(encoders, executor, NEVER, ledger)
+    assert await canary.round(0) == []
+    assert [(last.pack, last.tower) for last in ledger.last()] == [("starter-text", "text"), ("tiny-vision", "vision")]
+    assert all(last.cosine is not None and last.cosine > 0.99 for last in ledger.last())
+
+
+async def test_what_was_left_out_is_not_entered(encoders: Encoders) -> None:
+    closed, ledger = InferenceExecutor(threads=1, queue=0), Ledger()
+    closed.close()
+    assert await Canary(encoders, closed, 0, ledger).round(0) == []
+    assert ledger.last() == ()

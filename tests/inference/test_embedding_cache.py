@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from numpy.typing import NDArray
 
-from router.inference.cache import ENTRY_OVERHEAD, CacheKey, EmbeddingCache
+from router.inference.cache import ENTRY_OVERHEAD, CacheKey, EmbeddingCache, Tally
 
 Row = NDArray[np.uint8]
 
@@ -139,6 +139,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.open: dict[str, asyncio.Future[Row]] = {}
         self.running: Counter[str] = Counter()
         self.askers: list[tuple[str, asyncio.Task[Any]]] = []
+        self.asked = self.computed = 0
 
     def settle(self) -> None:
         self.loop.run_until_complete(_settle())
@@ -148,6 +149,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     async def compute(self, name: str) -> Row:
         self.running[name] += 1
+        self.computed += 1
         self.open[name] = future = self.loop.create_future()
         try:
             return await future
@@ -160,6 +162,7 @@ class CacheMachine(RuleBasedStateMachine):
     def ask(self, name: str) -> None:
         task = self.loop.create_task(self.cache.get(key(name), lambda: self.compute(name)))
         self.askers.append((name, task))
+        self.asked += 1
         self.settle()
 
     @precondition(lambda self: self.open)
@@ -190,6 +193,12 @@ class CacheMachine(RuleBasedStateMachine):
     def computes_exactly_what_somebody_waits_for_once(self) -> None:
         waited_for = {name for name, _ in self.askers}
         assert {name: count for name, count in self.running.items() if count} == dict.fromkeys(waited_for, 1)
+
+    @invariant()
+    def tells_what_it_keeps_and_what_it_was_asked(self) -> None:
+        tally = self.cache.tallies().get("window", Tally())
+        assert (tally.entries, tally.nbytes) == (len(self.cache), self.cache.nbytes)
+        assert (tally.hits + tally.joined + tally.misses, tally.misses) == (self.asked, self.computed)
 
     def teardown(self) -> None:
         for _, task in self.askers:

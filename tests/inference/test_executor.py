@@ -28,6 +28,12 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
+async def _until_idle(executor: InferenceExecutor) -> None:
+    async with asyncio.timeout(10):
+        while not executor.idle:  # noqa: ASYNC110 - told from a thread, by no event
+            await asyncio.sleep(0.001)
+
+
 async def _until_started(gate: Gate) -> None:
     assert await asyncio.to_thread(gate.started.wait, 10)
 
@@ -75,8 +81,11 @@ async def test_what_may_not_wait_is_shed_at_once(one: InferenceExecutor) -> None
     with pytest.raises(Overloaded):
         await one.run(str)
     gate.may_end.set()
+    assert (one.running, one.done, one.shed) == (1, 0, 1)
     assert await running == "done"
     assert await asyncio.gather(*waiting) == ["", ""]
+    await _until_idle(one)
+    assert (one.running, one.done, one.shed) == (0, 3, 1)
 
 
 async def test_a_job_cancelled_while_it_waits_never_starts(one: InferenceExecutor) -> None:
