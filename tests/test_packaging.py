@@ -62,6 +62,15 @@ def test_the_wheel_has_packs_and_templates_and_decides(run: Run, tmp_path: Path)
     assert run(*command, "explain", "policy.yaml", "request.json").stdout.startswith("default (no_match)")
 
 
+def test_the_wheel_has_the_page(run: Run, unpacked: Path) -> None:
+    inside = Path("router") / "admin" / "pages"
+    for folder in ("static", "templates"):
+        written = {file.name for file in (ROOT / inside / folder).iterdir()}
+        assert written == {file.name for file in (unpacked / inside / folder).iterdir()}
+    page = "from router.admin.pages.rendering import render; print(render('gone.html.j2', {}))"
+    assert "No record of that name" in run("-c", page).stdout
+
+
 def test_the_wheel_verifies_and_probes_its_packs(run: Run) -> None:
     verified = json.loads(run("-m", "router.cli.main", "packs", "verify", "starter-vision", "--json").stdout)
     assert (verified["holds"], verified["sides"]) == (True, [])

@@ -8,6 +8,15 @@ from router.request.edit import set_model
 from router.request.view import RequestView
 
 
+def onward(cluster: str, model: str, decision: str, record: str, gateway: bool = False) -> Edits:
+    """Edits that send the request to `cluster` with its body as it came; `model` is the policy's name for it.
+
+    With `gateway` the model is named as the Gateway API Inference Extension wants it, too.
+    """
+    named = ((headers.MODEL, model), (headers.DECISION, decision), (headers.RECORD, record))
+    return Edits(((headers.CLUSTER, cluster), *named, *(((headers.GATEWAY_MODEL, model),) if gateway else ())))
+
+
 def forward(
     view: RequestView,
     body: bytes,
@@ -17,18 +26,13 @@ def forward(
     rewrite_model: str,
     decision: str | None,
     record: str,
+    gateway: bool = False,
 ) -> Edits:
-    """Edits that send the request to `cluster`.
+    """As `onward`, with the upstream's name for the model, `rewrite_model`, in the body.
 
-    `model` is the policy's name for it, `rewrite_model` the upstream's; a body that has the latter already is left as
-    it came. `decision` is None when none matched.
+    A body that has it already is left as it came. `decision` is None when none matched.
     """
-    return Edits(
-        headers=(
-            (headers.CLUSTER, cluster),
-            (headers.MODEL, model),
-            (headers.DECISION, decision or headers.NO_DECISION),
-            (headers.RECORD, record),
-        ),
-        body=None if view.requested_model == rewrite_model else set_model(body, view, rewrite_model),
-    )
+    edits = onward(cluster, model, decision or headers.NO_DECISION, record, gateway)
+    if view.requested_model == rewrite_model:
+        return edits
+    return Edits(edits.headers, set_model(body, view, rewrite_model))

@@ -13,5 +13,8 @@ MODEL: Final = "x-pointsman-model"
 DECISION: Final = "x-pointsman-decision"
 RECORD: Final = "x-pointsman-record"
 
+GATEWAY_MODEL: Final = "x-gateway-model-name"
+"""The Gateway API Inference Extension's name for MODEL, set where the policy asks for it."""
+
 NO_DECISION: Final = "default"
 """Value of `x-pointsman-decision` when no decision matched."""

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from router.request.dialect import error_reply
+
 TEMPLATE = "bootstrap.yaml.j2"
 _PACKAGE = Path(__file__).parent
 TEMPLATE_FOLDERS = (_PACKAGE / "templates", _PACKAGE.parent.parent / "envoy")
@@ -27,6 +29,21 @@ REPLACEMENT_BYTES = 64 * 1024
 """Envoy's buffer holds the replaced body too, which may be a little longer than the one that came."""
 
 RESPONSE_HEADERS = ("x-pointsman-decision", "x-pointsman-model", "x-pointsman-record")
+
+TOLD_OF_ANSWERS = (
+    "request.path",
+    "request.method",
+    "response.code_details",
+    *(f"request.headers['{name}']" for name in RESPONSE_HEADERS),
+)
+"""Attributes, CEL expressions among them, by which a worker knows whose answer it is shown."""
+
+ANTHROPIC_PATHS = "(?i).*/v1/messages(/count_tokens)?/?"
+"""Paths whose clients expect Anthropic's errors, without the query; the policy's own are not among them."""
+
+OF_ANTHROPIC = f"request.url_path.matches('^{ANTHROPIC_PATHS}$')"
+
+NOT_JUDGED = "The request could not be judged, so it was not sent on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +84,9 @@ class BootstrapInputs:
     listen on TCP, with `worker_tls` if that is to be used. `body_bytes` is the largest request body.
     `message_timeout` is in seconds and a little more than the time in which a worker decides. `response_headers` are
     copied from the request that goes to the upstream onto the response. With `read_responses` workers are shown copies
-    of what the upstreams answer. `forwarded_metadata` are namespaces of dynamic metadata that workers are shown,
-    `attributes` what they are told by Envoy's names. `ca_file` has the authorities that upstreams
-    with https are checked against.
+    of what the upstreams answer, with `check_responses` they decide what of it goes on. `forwarded_metadata` are
+    namespaces of dynamic metadata that workers are shown, `attributes` what they are told by Envoy's names. `ca_file`
+    has the authorities that upstreams with https are checked against.
     """
 
     listen: Address
@@ -82,6 +99,7 @@ class BootstrapInputs:
     response_headers: tuple[str, ...] = RESPONSE_HEADERS
     gateway_api_inference: bool = False
     read_responses: bool = False
+    check_responses: bool = False
     forwarded_metadata: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     admin: Address | None = None
@@ -119,8 +137,11 @@ def render_bootstrap(inputs: BootstrapInputs) -> str:
         workers=_workers(inputs),
         buffer_bytes=inputs.body_bytes + REPLACEMENT_BYTES,
         message_timeout=f"{inputs.message_timeout:.3f}s",
-        not_judged=_error("server_error", "not_judged", "The request could not be judged, so it was not sent on."),
+        not_judged=_error("server_error", "not_judged", NOT_JUDGED),
+        anthropic_paths=ANTHROPIC_PATHS,
+        anthropic_not_judged=_anthropic_error(503, "not_judged", NOT_JUDGED),
         local_errors=_local_errors(),
+        told_of_answers=TOLD_OF_ANSWERS,
     )
 
 
@@ -168,16 +189,30 @@ def _is_address(host: str) -> bool:
 def _local_errors() -> list[dict[str, str]]:
     """What Envoy says itself, by a CEL condition on its response; the first that holds."""
     wrong, ours = "invalid_request_error", "server_error"
-    return [
-        {"condition": condition, "body": _error(kind, code, message)}
-        for condition, kind, code, message in (
-            ("response.code == 413", wrong, "request_too_large", "The request body is larger than this gateway takes."),
-            ("response.code == 408", wrong, "request_timeout", "The request did not arrive in time."),
-            ("response.code < 500", wrong, "bad_request", "The request cannot be read as HTTP."),
-            ("response.code == 504", ours, "upstream_timeout", "The model did not answer in time."),
-            ("true", ours, "upstream_unavailable", "The model cannot be reached."),
-        )
+    rows = (
+        ("response.code_details.startsWith('ext_proc')", 503, ours, "not_judged", NOT_JUDGED),
+        (
+            "response.code == 413",
+            413,
+            wrong,
+            "request_too_large",
+            "The request body is larger than this gateway takes.",
+        ),
+        ("response.code == 408", 408, wrong, "request_timeout", "The request did not arrive in time."),
+        ("response.code < 500", 400, wrong, "bad_request", "The request cannot be read as HTTP."),
+        ("response.code == 504", 504, ours, "upstream_timeout", "The model did not answer in time."),
+        ("true", 503, ours, "upstream_unavailable", "The model cannot be reached."),
+    )
+    in_anthropics = [
+        {"condition": f"{when} && {OF_ANTHROPIC}", "body": _anthropic_error(status, code, message)}
+        for when, status, _, code, message in rows
     ]
+    in_openais = [{"condition": when, "body": _error(kind, code, message)} for when, _, kind, code, message in rows]
+    return [*in_anthropics, *in_openais]
+
+
+def _anthropic_error(status: int, code: str, message: str) -> str:
+    return error_reply("anthropic.messages", status, code, message).body.decode()
 
 
 def _error(kind: str, code: str, message: str) -> str:

@@ -5,9 +5,10 @@ Bounds, encodings, images behind URLs, parity while serving, what is read of res
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from router.config.section import Section
 from router.request.limits import RequestLimits
@@ -128,21 +129,178 @@ class ParitySettings(Section):
     )
 
 
+class CheckRefusalSettings(Section):
+    """What a client gets in place of an answer, or behind the part of a stream that has gone on already."""
+
+    status: int = Field(
+        default=403,
+        ge=400,
+        le=599,
+        description="HTTP status; of a stream that has begun it cannot be changed any more.",
+    )
+    code: str = Field(default="policy_violation", pattern=r"^[A-Za-z0-9_.-]+$", description="Machine-readable code.")
+    message: str = Field(
+        default="The answer was refused by policy.", min_length=1, description="What the client is told."
+    )
+
+
+class CheckSettings(Section):
+    """A condition under which an answer is refused."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=256)] = Field(
+        description="Appears in a header of the refused response, and in the log."
+    )
+    when: Any = Field(
+        description="A condition as in decisions, without `not`, over signals that can read what an assistant says."
+    )
+    respond: CheckRefusalSettings = Field(
+        default=CheckRefusalSettings(), description="What the client gets in place of the answer."
+    )
+    on_unknown: Literal["refuse", "pass"] | None = Field(
+        default=None,
+        description="An answer of which this cannot be told; omitted: refuse, or pass with `on_failure: open`.",
+    )
+
+
+class HoldBackSettings(Section):
+    """How far a streamed answer stays behind what has been judged."""
+
+    chars: int = Field(
+        default=2000,
+        ge=0,
+        le=100_000,
+        description="Characters of each text that are held until those behind them have been judged: what is found "
+        "never gets out in part if it is no longer than this.",
+    )
+    ms: int | None = Field(
+        default=None,
+        gt=0,
+        le=600_000,
+        description="Longest time that text is held; then it goes on once it has been judged with what is there. "
+        "Omitted: as long as it takes.",
+    )
+
+
 class ResponseSettings(Section):
-    """What Envoy shows of the models' responses. It shows copies, so that nothing is delayed or changed."""
+    """What is read of the models' responses, and what they are checked for."""
 
     usage: bool = Field(
         default=False,
         description="Read tokens and times of each response: for the log, and for selections that go by speed.",
     )
+    checks: tuple[CheckSettings, ...] = Field(
+        default=(), description="Conditions under which an answer is refused; the first that holds counts."
+    )
+    hold_back: HoldBackSettings = Field(
+        default=HoldBackSettings(), description="How far streamed answers stay behind while they are checked."
+    )
+    bytes: int = Field(
+        default=4 * 1024 * 1024,
+        gt=0,
+        le=1024**3,
+        description="Held of one answer at most while it is checked: of one in JSON all, of a stream what waits.",
+    )
+    unreadable: Literal["refuse", "pass"] | None = Field(
+        default=None,
+        description="An answer that cannot be checked: too large, of an unknown encoding or kind, or not in time. "
+        "Omitted: refuse, or pass with `on_failure: open`.",
+    )
+
+
+class CaptureSettings(Section):
+    """Of which requests the content is kept beside the record, and how it is protected."""
+
+    decisions: Literal["all"] | tuple[str, ...] = Field(
+        description="all, or names of decisions; `default` is that of requests that none matched."
+    )
+    max_bytes: int = Field(
+        default=1024 * 1024, gt=0, le=64 * 1024**2, description="Largest request body; of larger ones nothing is kept."
+    )
+    images: bool = Field(
+        default=False, description="Whether images are kept; otherwise their digest and size stand in their places."
+    )
+    redact: bool = Field(
+        default=True, description="Replace what the policy's pii and secret signals find, or keep nothing."
+    )
+    encrypt: bool = Field(default=True, description="false: content is kept as plain text, and no key is needed.")
+    key_env: str | None = Field(
+        default=None, min_length=1, description="Environment variable with the keys, the one that encrypts first."
+    )
+    key_file: str | None = Field(
+        default=None, min_length=1, description="File with the keys, one a line; relative to the policy's folder."
+    )
+    keep_hours: float | None = Field(
+        default=None, gt=0, le=876_000, description="Older content is removed; omitted: with its record."
+    )
+
+    @model_validator(mode="after")
+    def _key_has_one_source(self) -> CaptureSettings:
+        given = [key for key in (self.key_env, self.key_file) if key is not None]
+        if self.encrypt and len(given) != 1:
+            raise ValueError("needs key_env or key_file, one of the two; or `encrypt: false` to keep plain text")
+        if not self.encrypt and given:
+            raise ValueError("has a key and `encrypt: false`; take one of them away")
+        return self
+
+    def wants(self, decision: str) -> bool:
+        """Whether requests of this decision are captured."""
+        return self.decisions == "all" or decision in self.decisions
 
 
 class RecordSettings(Section):
-    """Where decision records are kept, and how long."""
+    """Where decision records are kept, how long, and whether with their requests' content."""
 
-    store: Literal["sqlite"] = Field(default="sqlite", description="sqlite: one file on a disk of the machine.")
-    path: str = Field(min_length=1, description="The file; relative to the policy's folder, which must be there.")
+    store: Literal["sqlite", "postgres"] = Field(
+        default="sqlite", description="sqlite: one file on a disk of the machine; postgres: a database for many pods."
+    )
+    path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="sqlite: the file; relative to the policy's folder, which must be there.",
+    )
+    dsn_env: str | None = Field(
+        default=None, min_length=1, description="postgres: environment variable with the connection string."
+    )
+    dsn_file: str | None = Field(
+        default=None,
+        min_length=1,
+        description="postgres: file with the connection string; relative to the policy's folder.",
+    )
     keep_days: float = Field(default=30, gt=0, le=36_500, description="Older records are removed.")
     keep_bytes: int = Field(
-        default=1024**3, ge=1024**2, description="Size of the file from which on the oldest records are removed."
+        default=1024**3, ge=1024**2, description="Size of the store from which on the oldest records are removed."
+    )
+    capture: CaptureSettings | None = Field(
+        default=None, description="Keep content of requests; omitted: none is kept."
+    )
+
+    @model_validator(mode="after")
+    def _store_has_one_place(self) -> RecordSettings:
+        dsn = [key for key in (self.dsn_env, self.dsn_file) if key is not None]
+        if self.store == "sqlite" and (self.path is None or dsn):
+            raise ValueError("needs path, the file, and no connection string; or `store: postgres`")
+        if self.store == "postgres" and (self.path is not None or len(dsn) != 1):
+            raise ValueError("with `store: postgres` needs dsn_env or dsn_file, one of the two, and no path")
+        return self
+
+    def placed(self, base: Path) -> RecordSettings:
+        """The same with whole paths; relative ones start at `base`."""
+        whole = {
+            key: str((base / value).absolute())
+            for key in ("path", "dsn_file")
+            if (value := getattr(self, key)) is not None
+        }
+        if self.capture is not None and self.capture.key_file is not None:
+            file = str((base / self.capture.key_file).absolute())
+            return self.model_copy(update={**whole, "capture": self.capture.model_copy(update={"key_file": file})})
+        return self.model_copy(update=whole)
+
+
+class ShadowSettings(Section):
+    """Another policy that is tried on live requests after they were answered; nothing is done by it."""
+
+    policy: str = Field(min_length=1, description="The other policy's file; relative to this policy's folder.")
+    share: float = Field(default=1.0, gt=0, le=1, description="Share of requests that it is tried on.")
+    queue: int = Field(
+        default=64, gt=0, le=10_000, description="Requests of a worker that may wait for it; more are left out."
     )

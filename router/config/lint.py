@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from router.config.answers import read_by_checks
 from router.config.load import LoadedPolicy, SignalSpec
 from router.config.problems import Location, Problem
 from router.policy.predicate import Interval
@@ -27,7 +28,12 @@ def lint(loaded: LoadedPolicy) -> tuple[Lint, ...]:
     """Every finding, in the order of the file."""
     written = [spec for spec in loaded.signals if spec.name.name not in FAMILIES[spec.name.family].builtins]
     knowledge = {spec.name: knowledge_of(spec) for spec in loaded.signals}
-    findings = findings_of(loaded.policy, knowledge, [spec.name for spec in written])
+    checked = read_by_checks(loaded.checks, loaded.policy.projections)
+    findings = [
+        finding
+        for finding in findings_of(loaded.policy, knowledge, [spec.name for spec in written])
+        if not (finding.kind in ("unread-signal", "unread-projection") and finding.subject.name in checked)
+    ]
     placed = [Lint(finding, _place(loaded, finding)) for finding in findings]
     return tuple(sorted(placed, key=lambda each: (each.problem.line, each.problem.column, each.finding.kind)))
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from router.config.answers import read_checks
 from router.config.conditions import Askable, Known, read_condition
 from router.config.handling import (
     EncodingSettings,
@@ -21,6 +22,7 @@ from router.config.handling import (
     RecordSettings,
     RemoteImageSettings,
     ResponseSettings,
+    ShadowSettings,
 )
 from router.config.messages import translate
 from router.config.problems import Location, PolicyError, Problem, did_you_mean, dotted
@@ -44,8 +46,13 @@ from router.signals.settings import SignalSettings
 RESERVED_CLUSTERS = ("pointsman_again", "pointsman_workers")
 """Names that the bootstrap uses."""
 SIGNAL_NAME_RULE = "letters, digits, _ and -"
-RESERVED_DECISIONS = ("default", "failure")
+DEFAULT_DECISION = "default"
+RESERVED_DECISIONS = (DEFAULT_DECISION, "failure")
 """What headers and records say when no decision won, and when none could be made."""
+
+
+REDACTING_FAMILIES = ("pii", "secret")
+"""Signals of these families say what must not be kept of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,10 @@ class SignalSpec:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """A policy file that holds together. `base` is the folder that its relative paths start from."""
+    """A policy file that holds together. `base` is the folder that its relative paths start from.
+
+    `checks` are those of answers, as decisions that refuse.
+    """
 
     path: Path
     policy: Policy
@@ -69,7 +79,9 @@ class LoadedPolicy:
     encodings: EncodingSettings
     remote_images: RemoteImageSettings | None
     responses: ResponseSettings
+    checks: tuple[Decision, ...]
     records: RecordSettings | None
+    shadow: ShadowSettings | None
     source: YamlSource = field(repr=False)
     places: Mapping[str, Location] = field(repr=False)
     """Where each decision stands in the file, by name."""
@@ -102,9 +114,12 @@ def _load(source: YamlSource) -> LoadedPolicy:
     projections, known = read_projections(file.projections, checker.known(file, specs), checker.report)
     decisions = checker.decisions(file.decisions, ("decisions",), known, file.strategy)
     profiles = checker.profiles(file, known, decisions)
+    settings = {spec.name: spec.settings for spec in specs}
+    checks = read_checks(file.responses.checks, settings, projections, known, file.on_failure, checker.report)
     checker.encoders(file, specs)
     checker.headers(file, specs)
     checker.selections(file)
+    checker.captures(file)
     apis = checker.apis(file.apis)
     if checker.problems:
         raise PolicyError(source.path, checker.problems)
@@ -122,6 +137,7 @@ def _load(source: YamlSource) -> LoadedPolicy:
         trusted_headers=file.all_trusted,
         evaluation=file.evaluation,
         observe_only=file.observe_only,
+        gateway_api_inference=file.gateway_api_inference,
         trusted_metadata=file.trusted_metadata,
         trusted_attributes=file.trusted_attributes,
     )
@@ -135,7 +151,9 @@ def _load(source: YamlSource) -> LoadedPolicy:
         file.encodings,
         file.remote_images,
         file.responses,
+        checks,
         file.records,
+        file.shadow,
         source,
         checker.places,
     )
@@ -352,6 +370,24 @@ class _Checker:
                 if row.route is not None:
                     here = (*location, index, "route", "select")
                     check_select(row.route.select, row.route.models, here, have, self.report)
+
+    def captures(self, file: PolicyFile) -> None:
+        capture = file.records.capture if file.records else None
+        if capture is None:
+            return
+        known = {*self.places, DEFAULT_DECISION}
+        for index, name in enumerate(() if capture.decisions == "all" else capture.decisions):
+            if name not in known:
+                self.report(
+                    ("records", "capture", "decisions", index),
+                    f'no decision is named "{name}"{did_you_mean(name, known)}',
+                )
+        if capture.redact and not any(file.signals.get(family) for family in REDACTING_FAMILIES):
+            self.report(
+                ("records", "capture"),
+                "is to redact what pii and secret signals find, and the policy has none; add one, or `redact: false`",
+                True,
+            )
 
     def encoders(self, file: PolicyFile, specs: Sequence[SignalSpec]) -> None:
         given = {tower for tower in ("text", "vision") if getattr(file.encoders, tower)}

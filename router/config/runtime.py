@@ -8,8 +8,8 @@ from pathlib import Path
 
 from router.config.bootstrap import Address
 
-MAX_SOCKET_PATH = 100
-"""A little below the 107 bytes that Linux takes in sun_path, unix(7)."""
+MAX_SOCKET_PATH = 98
+"""Below the 107 bytes that Linux takes in sun_path, unix(7), so that the sockets beside a worker's fit too."""
 
 CGROUP = Path("/sys/fs/cgroup")
 """Where a container sees its own limits, by version 2 or 1 of control groups."""
@@ -44,6 +44,16 @@ def worker_socket(runtime_dir: Path, index: int) -> Path:
     if len(str(path).encode()) > MAX_SOCKET_PATH:
         raise ValueError(f"{path} is too long for a unix socket; choose a shorter --runtime-dir")
     return path
+
+
+def inspect_socket(socket: Path) -> Path:
+    """Where a worker with this socket tells the supervisor's process of itself: `worker-0.inspect.sock` beside it."""
+    return socket.with_suffix(".inspect.sock")
+
+
+def feedback_socket(runtime_dir: Path) -> Path:
+    """Where the supervisor's process takes what workers have measured."""
+    return runtime_dir.absolute() / "feedback.sock"
 
 
 def worker_address(first: Address, index: int) -> Address:

@@ -18,9 +18,12 @@ from router.config.handling import (
     RecordSettings,
     RemoteImageSettings,
     ResponseSettings,
+    ShadowSettings,
 )
+from router.config.remote_encoder import EncoderPack
 from router.config.section import Section
 from router.config.selecting import Selecting
+from router.packs.files import TowerKind
 from router.request.image_tokens import RULE_PATTERN
 from router.request.view import Api, Capability
 from router.signals.trusted_header import HeaderName
@@ -87,13 +90,24 @@ class UpstreamSettings(Section):
 class EncoderSettings(Section):
     """The packs that give text and images their embeddings: a shipped pack's name, or a folder."""
 
-    text: str | None = Field(default=None, min_length=1, description="Pack of the text encoder.")
-    vision: str | None = Field(default=None, min_length=1, description="Pack of the vision encoder.")
+    text: EncoderPack | None = Field(
+        default=None, description="Pack of the text encoder, or a mapping that also says which server runs it."
+    )
+    vision: EncoderPack | None = Field(
+        default=None, description="Pack of the vision encoder, or a mapping that also says which server runs it."
+    )
     dimension: int | None = Field(
         default=None,
         gt=0,
         description="Length to which embeddings are cut, for packs that were trained for it; omitted: their own.",
     )
+
+    @property
+    def elsewhere(self) -> frozenset[TowerKind]:
+        """The towers that are not run here."""
+        kinds: tuple[TowerKind, ...] = ("text", "vision")
+        given = ((kind, self.text if kind == "text" else self.vision) for kind in kinds)
+        return frozenset(kind for kind, encoder in given if encoder is not None and encoder.remote is not None)
 
 
 class RespondSettings(Section):
@@ -275,9 +289,17 @@ class PolicyFile(Section):
         default=False,
         description="Decide and record, and change nothing: every request goes to default_model as it came.",
     )
+    gateway_api_inference: bool = Field(
+        default=False,
+        description="Name the model in x-gateway-model-name, too, which routes of the Gateway API Inference Extension "
+        "match.",
+    )
     responses: ResponseSettings = Field(default=ResponseSettings(), description="What is read of responses.")
     records: RecordSettings | None = Field(
         default=None, description="Where decision records are kept; omitted: nowhere but in the log."
+    )
+    shadow: ShadowSettings | None = Field(
+        default=None, description="Another policy that is tried on live requests, without effect."
     )
     trusted_headers: tuple[HeaderName, ...] = Field(
         default=(),

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager, aclosing
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, Literal, Protocol
 
 from router.actions.edits import Edits
+from router.extproc.answers.checks import AnswerChecks
+from router.extproc.answers.exchange import AnswerExchange, Checking, is_about_an_answer
 from router.extproc.gathering import Gathering
 from router.extproc.head import RequestHead, read_head
 from router.extproc.mutations import Slot, decided, immediate, neutral, one_piece, streamed, wait_for_body
@@ -76,7 +81,8 @@ class Exchange:
 
     Where Envoy shows the body in pieces, at most `body_bytes` of it are gathered. `tell_response` is given what was
     read of responses that Envoy shows copies of. `room` is shared by the exchanges of a worker; without one there is no
-    bound on what they have in hand together.
+    bound on what they have in hand together. `carried` are the headers of the call that the messages come in.
+    `checking` lends the checks of answers; without it none goes on where Envoy waits for them to be checked.
     """
 
     def __init__(
@@ -87,6 +93,8 @@ class Exchange:
         body_bytes: int,
         tell_response: TellResponse | None = None,
         room: Room | None = None,
+        carried: Mapping[str, str] | None = None,
+        checking: Checking | None = None,
     ) -> None:
         self._judge = judge
         self._deadline = deadline
@@ -94,6 +102,9 @@ class Exchange:
         self._body_bytes = body_bytes
         self._tell_response = tell_response
         self._room = room if room is not None else Room()
+        self._carried = carried or {}
+        self._checking = checking or _nobody_checks
+        self._began = 0
         self._held = 0
         self._head: RequestHead | None = None
         self._slot: Slot = "request_headers"
@@ -101,7 +112,7 @@ class Exchange:
         self._decided = False
         self._untouched = True
 
-    async def answers(self, messages: AsyncIterable[pb.ProcessingRequest]) -> AsyncIterator[pb.ProcessingResponse]:
+    async def answers(self, messages: AsyncIterable[pb.ProcessingRequest]) -> AsyncGenerator[pb.ProcessingResponse]:
         """Answer each message in turn; what decides ends the stream, unless a body that is let through follows.
 
         A body in pieces is answered with its last one, all at once. Copies, which Envoy does not wait for, are not
@@ -115,6 +126,14 @@ class Exchange:
                 # Of a stream's first message only: whoever has asked gets an answer, whatever else is said later.
                 if message.observability_mode and self._untouched:
                     await self._look_on(message, stream)
+                    return
+                if self._untouched and is_about_an_answer(message):
+                    # Nothing of the request is here: it has been decided about in an exchange of its own.
+                    self._decided = True
+                    answer = AnswerExchange(self._checking, self._instruments, self._room)
+                    async with aclosing(answer.answers(message, stream)) as going_on:
+                        async for response in going_on:
+                            yield response
                     return
                 self._untouched = False
                 responses, last = await self._answer(message)
@@ -151,9 +170,9 @@ class Exchange:
         """Judge for the record alone; a `body` of None was larger than is gathered."""
         self._head = head
         if body is None:
-            self._count("body_too_large")
+            self._failure("body_too_large")
         elif not self._room.fits(len(body)):
-            self._count("shed")
+            self._failure("shed")
         else:
             self._hold(body)
             judging = self._judge.judge(head, body) if self._judge.reads_body(head) else self._judge.judge_headers(head)
@@ -180,7 +199,7 @@ class Exchange:
             if self._gathering is None:
                 self._slot = "request_headers"
             return (self._fail("second_headers"),), True
-        self._head = head = read_head(message.request_headers, message)
+        self._head = head = read_head(message.request_headers, message, self._carried)
         if message.request_headers.end_of_stream:
             return (await self._decide(self._judge.judge_headers(head)),), True
         # An Envoy that does not say its mode is of a version that has none but those that show a body whole or not.
@@ -212,18 +231,20 @@ class Exchange:
         if self._head is None:
             self._slot = "request_body"
             return (self._fail("body_before_headers"),), True
+        # Each look at the field is a copy of it.
+        body = message.body
         if self._gathering is None:
             # `end_of_stream` is not asked: it is false for a whole body with trailers, or behind a decompressor.
-            if not self._room.fits(len(message.body)):
+            if not self._room.fits(len(body)):
                 return (self._fail("shed"),), True
-            self._hold(message.body)
-            return (await self._decide(self._judge.judge(self._head, message.body)),), True
+            self._hold(body)
+            return (await self._decide(self._judge.judge(self._head, body)),), True
         if self._decided:
-            return (one_piece(message.body, message.end_of_stream),), message.end_of_stream
-        if not self._gathering.add(message.body):
+            return (one_piece(body, message.end_of_stream),), message.end_of_stream
+        if not self._gathering.add(body):
             return (self._fail("body_too_large"),), True
         # Envoy gets every piece back from here, so what has been gathered cannot be let go of.
-        self._hold(message.body)
+        self._hold(body)
         if not message.end_of_stream:
             return (), False
         return await self._send_on(self._head, self._gathering, ()), True
@@ -265,6 +286,7 @@ class Exchange:
 
     async def _outcome(self, judging: Judging) -> Edits | Reply:
         """What the judge says within the deadline, else the failure outcome."""
+        self._began = time.time_ns()
         try:
             async with asyncio.timeout(self._deadline) as limit:
                 return await judging
@@ -290,7 +312,7 @@ class Exchange:
     def _failure(self, kind: FailureKind, error: BaseException | None = None) -> Edits | Reply:
         self._count(kind, error)
         try:
-            outcome = self._judge.failed(self._head, kind)
+            outcome = self._judge.failed(self._head and replace(self._head, began=self._began), kind)
             if isinstance(outcome, Edits) and outcome.body is not None:
                 raise ValueError("what was not judged goes on as it came")
             return outcome
@@ -300,6 +322,10 @@ class Exchange:
     def _count(self, kind: FailureKind, error: BaseException | None = None) -> None:
         self._instruments.failures.add(1, {"kind": kind})
         logger.warning("request not judged", extra={"fields": {"kind": kind, **_place(error)}})
+
+
+def _nobody_checks() -> AbstractContextManager[AnswerChecks | None]:
+    raise LookupError("no checks of answers are at hand")
 
 
 def _last_resort(kind: FailureKind, error: BaseException) -> Reply:

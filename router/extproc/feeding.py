@@ -1,7 +1,7 @@
 """What becomes of what was read of responses: a line in the log, and measurements for selections that go by speed.
 
-Measurements go to the process that keeps the state, by its admin address, in bundles from time to time. When that does
-not answer they are dropped: they are worth nothing later, and nobody waits for them.
+Measurements go to the process that keeps the state, by a socket of its user's, in bundles from time to time. When that
+does not answer they are dropped: they are worth nothing later, and nobody waits for them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import http.client
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -31,11 +33,10 @@ TIMEOUT: Final = 2.0
 
 
 class Feed:
-    """Bundles of measurements to the keeper at `host:port`."""
+    """Bundles of measurements to the keeper at this unix socket."""
 
-    def __init__(self, host: str, port: int, seconds: float = FEED_SECONDS) -> None:
-        self._host = host
-        self._port = port
+    def __init__(self, keeper: Path, seconds: float = FEED_SECONDS) -> None:
+        self._keeper = keeper
         self._seconds = seconds
         self._waiting: deque[dict[str, Any]] = deque(maxlen=BUNDLE)
         self._answered = True
@@ -63,7 +64,7 @@ class Feed:
 
     def _post(self, body: bytes) -> str:
         """What went wrong, empty for nothing."""
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
+        connection = _ToSocket(self._keeper)
         try:
             connection.request("POST", "/measurements", body, {"content-type": "application/json"})
             status = connection.getresponse().status
@@ -72,6 +73,19 @@ class Feed:
         finally:
             connection.close()
         return "" if status == 200 else f"status {status}"
+
+
+class _ToSocket(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=TIMEOUT)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(str(self._path))
 
 
 class ResponseLog:

@@ -31,6 +31,10 @@ class Gathering:
             self._pieces.append(piece)
         return True
 
+    def fits(self, piece: bytes) -> bool:
+        """Whether this piece can be added."""
+        return self._bytes + len(piece) <= self._limit
+
     def whole(self) -> bytes:
         """The body; the pieces are let go of, so that it is not held twice."""
         if len(self._pieces) != 1:

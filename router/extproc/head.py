@@ -7,24 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from google.protobuf.struct_pb2 import Struct
 
 from router.proto import ext_proc_pb2 as pb
 
+LISTS = frozenset(("content-encoding", "traceparent", "tracestate", "baggage"))
+"""Headers of which all values are read, as one list: they layer, or add up, or are wrong where there are two."""
+
 MAX_LENGTH_DIGITS = 18
 """Of a body's length, as many as fit into 64 bits for sure."""
 
 _ALONE = pb.ProcessingRequest()
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
     """What is known before the body. `headers` maps lower-case names to their first value, pseudo-headers included; of
-    `content-encoding` to all its values as one list, since each names layers that lie on the body.
+    those in `LISTS` to all values as one list.
 
     `path` is as sent, with the query. `copy` says that Envoy shows a copy and takes no answer. `metadata`, by
-    namespace, and `attributes` are what Envoy passes on of what filters in front found out.
+    namespace, and `attributes` are what Envoy passes on of what filters in front found out. `carried` are the headers
+    of Envoy's own call. `began` says since when all is there to judge by, in nanoseconds since the epoch; 0: since now.
     """
 
     method: str
@@ -33,6 +39,8 @@ class RequestHead:
     copy: bool = False
     metadata: Mapping[str, Struct] = field(default_factory=dict, repr=False)
     attributes: Mapping[str, Struct] = field(default_factory=dict, repr=False)
+    carried: Mapping[str, str] = field(default_factory=dict, repr=False)
+    began: int = 0
 
     @property
     def charset(self) -> str:
@@ -55,8 +63,10 @@ class RequestHead:
         return self.headers.get("content-encoding", "").strip().lower()
 
 
-def read_head(message: pb.HttpHeaders, around: pb.ProcessingRequest = _ALONE) -> RequestHead:
-    """The head in Envoy's message; `around` is the message that it came in."""
+def read_head(
+    message: pb.HttpHeaders, around: pb.ProcessingRequest = _ALONE, carried: Mapping[str, str] = _NOTHING
+) -> RequestHead:
+    """The head in Envoy's message; `around` is the message that it came in, `carried` the headers of the call."""
     headers = read_headers(message)
     return RequestHead(
         method=headers.get(":method", ""),
@@ -65,17 +75,17 @@ def read_head(message: pb.HttpHeaders, around: pb.ProcessingRequest = _ALONE) ->
         copy=around.observability_mode,
         metadata=around.metadata_context.filter_metadata,
         attributes=around.attributes,
+        carried=carried,
     )
 
 
 def read_headers(message: pb.HttpHeaders) -> dict[str, str]:
-    """First values by lower-case name, of content-encoding all. Bytes beyond ASCII are read as Latin-1, which loses
-    nothing."""
+    """First values by lower-case name, of `LISTS` all. Bytes beyond ASCII are read as Latin-1, which loses nothing."""
     headers: dict[str, str] = {}
     for header in message.headers.headers:
         value = header.raw_value.decode("latin-1") if header.raw_value else header.value
         name = header.key.lower()
-        if name == "content-encoding" and name in headers:
+        if name in headers and name in LISTS:
             headers[name] = f"{headers[name]}, {value}"
         headers.setdefault(name, value)
     return headers

@@ -21,6 +21,9 @@ OWN_PREFIX = "x-pointsman-"
 METADATA_NAMESPACE = "pointsman"
 """Where Envoy's filters and access logs find what was decided; its bootstrap must let us write there."""
 
+DIGESTS = ("content-digest", "content-md5", "digest", "repr-digest")
+"""Headers that say what a body's bytes add up to (RFC 9530, 3230, 1864): wrong once they are others."""
+
 Slot = Literal["request_headers", "request_body", "stream", "nowhere"]
 """Where edits can go: with the headers of a request whose body is not there or not read, with the body, with headers
 whose body follows in pieces; or there is no place for them yet, or no more, and only a reply can be given."""
@@ -77,6 +80,22 @@ def one_piece(piece: bytes, end: bool) -> pb.ProcessingResponse:
     return response
 
 
+def answer_headers(remove: Iterable[str]) -> pb.ProcessingResponse:
+    """The response's headers go on, without these."""
+    response = pb.ProcessingResponse(response_headers=pb.HeadersResponse())
+    response.response_headers.response.header_mutation.remove_headers.extend(remove)
+    return response
+
+
+def answer_piece(piece: bytes, end: bool) -> pb.ProcessingResponse:
+    """A piece of a response's body, and whether the response ends with it."""
+    response = pb.ProcessingResponse()
+    sent = response.response_body.response.body_mutation.streamed_response
+    sent.body = piece
+    sent.end_of_stream = end
+    return response
+
+
 def immediate(reply: Reply) -> pb.ProcessingResponse:
     """An answer to the client, in place of the upstream's."""
     response = pb.ProcessingResponse()
@@ -116,7 +135,8 @@ def _change(changes: pb.CommonResponse, edits: Edits, head: RequestHead | None) 
     changes.clear_route_cache = True
     mutation = changes.header_mutation
     _set(mutation, edits.headers)
-    mutation.remove_headers.extend(sorted({*_foreign(head, names), *removed}))
+    stale = _stale(head) if edits.body is not None else []
+    mutation.remove_headers.extend(sorted({*_foreign(head, names), *stale, *removed} - names))
 
 
 def _tell(response: pb.ProcessingResponse, metadata: tuple[tuple[str, str], ...]) -> None:
@@ -132,6 +152,10 @@ def _foreign(head: RequestHead | None, own: set[str]) -> list[str]:
     if head is None:
         return []
     return [name for name in head.headers if name.startswith(OWN_PREFIX) and name not in own]
+
+
+def _stale(head: RequestHead | None) -> list[str]:
+    return [] if head is None else [name for name in DIGESTS if name in head.headers]
 
 
 def _set(mutation: pb.HeaderMutation, headers: Iterable[tuple[str, str]]) -> None:

@@ -12,7 +12,7 @@ from router.extproc.certificates import TlsFiles
 class WorkerOptions:
     """How one worker runs. `threads` is how many model calls run at a time, `socket_mode` the socket's permissions.
 
-    `state` is the file of what selections learn from, `feedback` the host and port that take what was measured. With
+    `state` is the file of what selections learn from, `feedback` the unix socket that takes what was measured. With
     `listen`, a host and port, it serves there and not at `socket`, which then only says where its state is written.
     """
 
@@ -22,7 +22,7 @@ class WorkerOptions:
     threads: int
     socket_mode: int = 0o600
     state: Path | None = None
-    feedback: tuple[str, int] | None = None
+    feedback: Path | None = None
     listen: tuple[str, int] | None = None
     tls: TlsFiles | None = None
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from router.actions.edits import Edits
 from router.extproc.exchange import FailureKind, Judge
 from router.extproc.head import RequestHead
-from router.extproc.pipeline import failure_outcome
 from router.extproc.service import Service
+from router.extproc.telling.desk import Telling, TellMisses
+from router.extproc.unjudged import Unjudged
 from router.inference.gate import Miss
 from router.policy.model import Policy
 from router.request.reply import Reply
@@ -73,9 +74,10 @@ class Door:
     judge may follow another; each request is judged by one of them from beginning to end.
     """
 
-    def __init__(self, policy: Policy, judge: Judge | None) -> None:
-        """With no judge it is shut from the start."""
-        self._policy = policy
+    def __init__(self, policy: Policy, judge: Judge | None, telling: Telling | None = None) -> None:
+        """With no judge it is shut from the start. By `telling` those are told of that are not judged."""
+        self._telling = telling or Telling()
+        self._unjudged = Unjudged(policy, self._telling)
         self._tenant = _Tenant(judge) if judge is not None else None
 
     @property
@@ -90,7 +92,7 @@ class Door:
     def hand_over(self, policy: Policy, judge: Judge) -> asyncio.Event:
         """Judge by this one from now on; the event is set when the former one has nobody before it any more."""
         former, self._tenant = self._believed(), _Tenant(judge)
-        self._policy = policy
+        self._unjudged = Unjudged(policy, self._telling)
         former.followed = True
         former.look_around()
         return former.gone
@@ -109,9 +111,13 @@ class Door:
         with self._believed().judging() as judge:
             return await judge.judge(head, body)
 
+    def judging(self) -> contextlib.AbstractContextManager[Judge]:
+        """The judge, for as long as this is entered; raises NotReadyError once shut."""
+        return self._believed().judging()
+
     def failed(self, head: RequestHead | None, kind: FailureKind) -> Edits | Reply:
         """The outcome for a request that could not be judged, by the policy that serves now."""
-        return failure_outcome(self._policy, head, kind)
+        return self._unjudged.failed(head, kind)
 
     def _believed(self) -> _Tenant:
         if self._tenant is None:
@@ -122,13 +128,23 @@ class Door:
 class Readiness:
     """The state of one worker: not ready, then ready, and not ready again when something is found. Never back."""
 
-    def __init__(self, service: Service, instruments: Instruments, worker: int, file: Path) -> None:
+    def __init__(
+        self,
+        service: Service,
+        instruments: Instruments,
+        worker: int,
+        file: Path,
+        tell_misses: TellMisses | None = None,
+    ) -> None:
+        """`tell_misses` is told of what was missed, beside the counter."""
         self._service = service
         self._instruments = instruments
         self._worker = worker
         self._file = file
+        self._tell_misses = tell_misses
         self._ready = False
         self._policy = ""
+        self.misses: Sequence[Miss] = ()
 
     async def gained(self, seconds: float, policy: str) -> None:
         """Take requests from now on; `seconds` is how long the start took, `policy` the digest that is served."""
@@ -144,9 +160,12 @@ class Readiness:
         if self._ready:
             self._ready = False
             self._instruments.ready.add(-1)
+        self.misses = tuple(misses)
         await self._service.set_ready(False)
         for miss in misses:
             self._instruments.parity_misses.add(1, {"pack": miss.pack, "stage": miss.stage})
+        if self._tell_misses is not None:
+            self._tell_misses(misses)
         if not misses:
             # Files that are not the manifest's, providers that fell back, signals that cannot be built.
             self._instruments.parity_misses.add(1, {"stage": "setup"})

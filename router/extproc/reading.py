@@ -6,23 +6,23 @@ cannot be read is said to be so; nothing is ever raised, and no text of the answ
 
 from __future__ import annotations
 
-import zlib
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import msgspec
 
+from router.extproc.decoding import BrokenCodingError, Decoding, TooMuchError
 from router.extproc.sse import EventSplitter
 from router.extproc.usage import NOTHING_SAID, Usage, carries_content, usage_of
+from router.request.apis import detect
+from router.request.content_coding import UnknownCoding
+from router.request.view import Api
+from router.telemetry.propagation import TRACE_HEADERS
 
 JSON_BYTES: Final = 4 * 1024 * 1024
 """Held of an answer in JSON at most."""
-
-DECODED_BYTES: Final = 64 * 1024 * 1024
-"""Decompressed of one response at most; what is longer is read no further."""
-
-_STEP: Final = 64 * 1024
 
 Unread = Literal["", "encoding", "too_large", "not_json", "kind", "broken_off"]
 """Why a response could not be read to its end, empty when it could: a content-encoding that is not known or does not
@@ -46,6 +46,14 @@ class ResponseFacts:
     first: float | None
     whole: float | None
     unread: Unread
+    api: Api | None = None
+    """The request's, by its path; None where that is one of the policy's own."""
+    at: int = field(default=0, compare=False)
+    """When this was known, in nanoseconds since the epoch."""
+    lasted: float = field(default=0.0, compare=False)
+    """From when the request went to the upstream until then."""
+    traced: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The request's headers that say where it stands among the traces."""
 
     @property
     def tokens_per_second(self) -> float | None:
@@ -64,9 +72,11 @@ class ResponseReader:
         self._model = request.get("x-pointsman-model", "")
         self._decision = request.get("x-pointsman-decision", "")
         self._record = request.get("x-pointsman-record", "")
+        self._api = detect(request.get(":method", ""), request.get(":path", ""))
+        self._traced = {name: request[name] for name in TRACE_HEADERS if name in request}
         self._sent = sent
         self._status = 0
-        self._decoder: _Plain | _Inflate = _Plain()
+        self._decoding = Decoding("")
         self._events: EventSplitter | None = None
         self._json = bytearray()
         self._usage = NOTHING_SAID
@@ -83,10 +93,9 @@ class ResponseReader:
             self._events = EventSplitter()
         elif kind != "application/json":
             self._unread = "kind"
-        encoding = headers.get("content-encoding", "").strip().lower()
-        if encoding in ("gzip", "x-gzip", "deflate"):
-            self._decoder = _Inflate()
-        elif encoding not in ("", "identity"):
+        try:
+            self._decoding = Decoding(headers.get("content-encoding", ""))
+        except UnknownCoding:
             self._unread = "encoding"
 
     def body(self, piece: bytes, now: float) -> None:
@@ -94,11 +103,11 @@ class ResponseReader:
         if self._unread:
             return
         try:
-            for part in self._decoder.decode(piece):
+            for part in self._decoding.feed(piece):
                 self._read(part, now)
-        except zlib.error:
+        except BrokenCodingError:
             self._unread = "encoding"
-        except _TooLargeError:
+        except (_TooLargeError, TooMuchError):
             self._unread = "too_large"
 
     def end(self, now: float) -> None:
@@ -122,6 +131,10 @@ class ResponseReader:
             first=None if self._first is None else self._first - self._sent,
             whole=None if self._ended is None else self._ended - self._sent,
             unread="broken_off" if self._ended is None else self._unread,
+            api=self._api,
+            at=time.time_ns(),
+            lasted=max(0.0, (time.perf_counter() if self._ended is None else self._ended) - self._sent),
+            traced=self._traced,
         )
 
     def _read(self, part: bytes, now: float) -> None:
@@ -142,34 +155,6 @@ class ResponseReader:
 
 class _TooLargeError(Exception):
     """More than is read."""
-
-
-class _Plain:
-    """A body that is not encoded."""
-
-    def decode(self, piece: bytes) -> tuple[bytes, ...]:
-        return (piece,)
-
-
-class _Inflate:
-    """A body in gzip or deflate (RFC 1952, 1950, and raw 1951, which some servers send)."""
-
-    def __init__(self) -> None:
-        self._inflate: Any = None
-        self._bytes = 0
-
-    def decode(self, piece: bytes) -> Any:
-        """Steps of bounded size; raises zlib.error and _TooLargeError."""
-        if self._inflate is None and piece:
-            wrapped = piece[0] == 0x1F or piece[0] & 0x0F == 8
-            self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32 if wrapped else -zlib.MAX_WBITS)
-        while piece and not self._inflate.eof:
-            part = self._inflate.decompress(piece, _STEP)
-            piece = self._inflate.unconsumed_tail
-            self._bytes += len(part)
-            if self._bytes > DECODED_BYTES:
-                raise _TooLargeError
-            yield part
 
 
 def _decoded(text: bytes) -> Any:

@@ -11,14 +11,15 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from router.config.load import LoadedPolicy, parse_policy
 from router.config.problems import PolicyError
 from router.config.yaml_source import read_file
-from router.extproc.house import House, SetupError, move_in
+from router.extproc.house import House, move_in
+from router.extproc.machinery import SetupError
 from router.extproc.readiness import Door, Readiness
 from router.telemetry.instruments import Instruments
 
@@ -145,6 +146,7 @@ class Tenure:
             return self._stay((f"it could not be built: {type(error).__name__}",))
         if not self._door.open:
             # The canary shut it meanwhile: what it found is not undone by a change of policy.
+            new.beside.close()
             if new.machinery is not old.machinery:
                 new.machinery.close()
             return False
@@ -182,16 +184,42 @@ class Tenure:
         """Close everything; call it when nothing is judged any more."""
         for task in self._leaving:
             task.cancel()
-        self.house.machinery.close()
+        self.house.close()
 
 
 def _refuse_what_needs_a_restart(old: LoadedPolicy, new: LoadedPolicy) -> None:
-    """Envoy and the server beside it are set up for the largest body; raises SetupError where that has changed."""
-    was, now = old.limits.wire_bytes, new.limits.wire_bytes
-    if was != now:
-        raise SetupError(
-            [
-                f"the larger of limits.body_bytes and limits.decoded_bytes was {was} and is {now}: Envoy is set up "
-                "with it too; render its bootstrap again and restart both"
-            ]
-        )
+    """Envoy is set up with some keys of the policy as well; raises SetupError with those that have changed."""
+    was, now = _shared_with_envoy(old), _shared_with_envoy(new)
+    reasons = [
+        f"{key} was {was[key]} and is {now[key]}: Envoy is set up with it too; render its bootstrap again and restart "
+        "both"
+        for key in was
+        if was[key] != now[key]
+    ]
+    if reasons:
+        raise SetupError(reasons)
+
+
+def _shared_with_envoy(loaded: LoadedPolicy) -> dict[str, str]:
+    """What `pointsman envoy` renders of the policy that a new Envoy has to know of; values as words."""
+    policy = loaded.policy
+    return {
+        "the larger of limits.body_bytes and limits.decoded_bytes": str(loaded.limits.wire_bytes),
+        "limits.decision_ms": str(loaded.limits.decision_ms),
+        "observe_only": _word(policy.observe_only),
+        "gateway_api_inference": _word(policy.gateway_api_inference),
+        "responses.usage": _word(loaded.responses.usage),
+        "whether there are responses.checks": _word(bool(loaded.checks)),
+        "trusted_metadata (its namespaces)": _words(
+            path.partition(":")[0] for path in policy.trusted_metadata.values()
+        ),
+        "trusted_attributes": _words(policy.trusted_attributes.values()),
+    }
+
+
+def _word(holds: bool) -> str:
+    return "true" if holds else "false"
+
+
+def _words(names: Iterable[str]) -> str:
+    return f"[{', '.join(sorted(set(names)))}]"

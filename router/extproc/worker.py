@@ -50,7 +50,7 @@ def _read_options() -> tuple[WorkerOptions, bool]:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--socket-mode", type=lambda text: int(text, 8), default=0o600)
     parser.add_argument("--state", type=Path)
-    parser.add_argument("--feedback", type=_host_and_port)
+    parser.add_argument("--feedback", type=Path)
     parser.add_argument("--listen", type=_host_and_port)
     parser.add_argument("--tls-cert", type=Path)
     parser.add_argument("--tls-key", type=Path)

@@ -9,14 +9,15 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Final, Literal
 
 from router.packs.manifest import Manifest, PackFile, TextClassifier, TextGraph, TextTower, VisionTower, WeightFile
 
 TowerKind = Literal["text", "vision", "classifier"]
+KINDS: Final[tuple[TowerKind, ...]] = ("text", "vision", "classifier")
 Tower = TextTower | VisionTower | TextClassifier
 
 
@@ -41,15 +42,23 @@ def towers_of(manifest: Manifest) -> tuple[Tower, ...]:
 
 def runtime_files(tower: Tower) -> tuple[PackFile, ...]:
     """What a session of this tower opens: graph, weights and, for text, the tokenizer."""
-    tokenizer = (tower.tokenizer,) if isinstance(tower, TextGraph) else ()
-    return (tower.graph, *tower.weights, *tokenizer)
+    return (tower.graph, *tower.weights, *files_beside_a_model(tower))
 
 
-def carried_files(manifest: Manifest) -> tuple[PackFile, ...]:
-    """Every file with a digest that must lie in the pack's own folder."""
+def files_beside_a_model(tower: Tower) -> tuple[PackFile, ...]:
+    """What is opened of this tower where its model is run elsewhere: the tokenizer, for text."""
+    return (tower.tokenizer,) if isinstance(tower, TextGraph) else ()
+
+
+def carried_files(manifest: Manifest, elsewhere: Collection[TowerKind] = ()) -> tuple[PackFile, ...]:
+    """Every file with a digest that must lie in the pack's own folder; of the towers that run `elsewhere`, no model."""
     carried: list[PackFile] = []
-    for tower in towers_of(manifest):
-        carried += [file for file in runtime_files(tower) if not (isinstance(file, WeightFile) and file.source)]
+    for kind in KINDS:
+        tower: Tower | None = getattr(manifest, kind)
+        if tower is None:
+            continue
+        opened = files_beside_a_model(tower) if kind in elsewhere else runtime_files(tower)
+        carried += [file for file in opened if not (isinstance(file, WeightFile) and file.source)]
         carried.append(PackFile(path=tower.golden.path, sha256=tower.golden.sha256))
     if manifest.vision is not None:
         images = manifest.vision.golden.images

@@ -21,7 +21,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from router.packs.files import PackError, TowerKind, faults, inside, open_regular, runtime_files, tower_of
+from router.packs.files import (
+    PackError,
+    TowerKind,
+    faults,
+    files_beside_a_model,
+    inside,
+    open_regular,
+    runtime_files,
+    tower_of,
+)
 from router.packs.manifest import DistributionFile, PackFile, WeightFile
 from router.packs.store import Pack
 
@@ -45,13 +54,16 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         raise PackError("there is no home folder to cache model weights in; set POINTSMAN_CACHE to a folder") from error
 
 
-def lay_out(pack: Pack, kind: TowerKind, cache: Path | None = None) -> Path:
+def lay_out(pack: Pack, kind: TowerKind, cache: Path | None = None, elsewhere: bool = False) -> Path:
     """The folder in which this tower's graph, weights and tokenizer lie under their manifest paths, digests checked.
+
+    With `elsewhere` only the tokenizer need: another server has the rest.
 
     Blocks for a tenth of a second, for about a second at the very first start. Safe when workers start at once and when
     one is killed half way. Raises PackError.
     """
-    files = runtime_files(tower_of(pack.manifest, kind))
+    tower = tower_of(pack.manifest, kind)
+    files = files_beside_a_model(tower) if elsewhere else runtime_files(tower)
     if not any(isinstance(file, WeightFile) and file.source for file in files):
         return pack.folder
     home = cache if cache is not None else cache_folder()

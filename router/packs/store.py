@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from router.packs.documents import problems_of, read_small, yaml_tree
-from router.packs.files import PackError, TowerKind, carried_files, faults, inside, named_paths, tower_of
+from router.packs.files import KINDS, PackError, TowerKind, carried_files, faults, inside, named_paths, tower_of
 from router.packs.manifest import Manifest
 
 MANIFEST = "pack.yaml"
@@ -44,15 +45,17 @@ def list_shipped() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in shipped_folder().glob(f"*/{MANIFEST}")))
 
 
-def open_pack(name_or_path: str, tower: TowerKind, base: Path) -> Pack:
+def open_pack(name_or_path: str, tower: TowerKind, base: Path, elsewhere: Collection[TowerKind] = ()) -> Pack:
     """The pack that a policy names for this tower, with every carried file checked.
 
     A value with a path separator, or the name of a folder in `base` (the policy's folder), is a path. Any other value
-    names a shipped pack, whole (`starter-text`) or by its family (`starter`). Raises PackError.
+    names a shipped pack, whole (`starter-text`) or by its family (`starter`). Another server runs the towers
+    `elsewhere`: of a pack that is opened for one of these, no graph and no weights need lie here. Raises PackError.
     """
     pack = read_pack(_find(name_or_path, tower, base))
     tower_of(pack.manifest, tower)
-    broken = faults(pack.folder, carried_files(pack.manifest))
+    # Its other towers, where they are run here, are opened by themselves.
+    broken = faults(pack.folder, carried_files(pack.manifest, KINDS if tower in elsewhere else elsewhere))
     if broken:
         raise PackError(
             f"pack {pack.manifest.name!r} is damaged: {'; '.join(broken)}. Restore the pack, or make it anew"

@@ -21,11 +21,14 @@ from router.policy.project import derive
 from router.policy.verdict import Stage, Verdict
 from router.request.view import RequestView
 from router.signals.base import Observation, Signal, SignalName, failed
+from router.telemetry.waiting import WAITING, Waiting
 
 log = logging.getLogger(__name__)
 
 CANCEL_GRACE: Final = 0.02
 """Seconds that a cancelled signal has to end before the verdict goes out without waiting for it."""
+
+TIMED_OUT: Final = Observation("timed_out", None, reason="deadline")
 
 Observations = dict[SignalName, Observation]
 
@@ -64,16 +67,16 @@ class Engine:
 
         if to_ask.cheap:
             began = self._clock()
-            await self._ask_in_turn(to_ask.cheap, view, observations, deadline)
-            stages.append(Stage("heuristic", to_ask.cheap, self._clock() - began))
+            await self._ask_in_turn(to_ask.cheap, view, observations, started, deadline)
+            stages.append(Stage("heuristic", to_ask.cheap, self._clock() - began, began - started))
         derive(to_ask.projections, observations)
 
         live = contenders(agenda.decisions, observations)
         wanted = self._wanted(to_ask, live, observations)
         if wanted:
             began = self._clock()
-            live = await self._ask_together(sorted(wanted), view, to_ask, live, observations, deadline)
-            stages.append(Stage("learned", tuple(sorted(wanted)), self._clock() - began))
+            live = await self._ask_together(sorted(wanted), view, to_ask, live, observations, started, deadline)
+            stages.append(Stage("learned", tuple(sorted(wanted)), self._clock() - began, began - started))
 
         return conclude(
             self._policy,
@@ -93,18 +96,28 @@ class Engine:
         return unanswered(self._agendas, live, observations)
 
     async def _ask_in_turn(
-        self, names: Iterable[SignalName], view: RequestView, observations: Observations, deadline: float
+        self,
+        names: Iterable[SignalName],
+        view: RequestView,
+        observations: Observations,
+        started: float,
+        deadline: float,
     ) -> None:
         """Ask heuristics one after the other, without a task for each: most are done before a task would start."""
         left = list(names)
+        began = self._clock()
         try:
             async with asyncio.timeout(deadline - self._clock()):
-                while left and self._clock() < deadline:
-                    observations[left[0]] = await self._ask(left[0], view)
+                while left and (began := self._clock()) < deadline:
+                    observations[left[0]] = await self._ask(left[0], view, started)
                     del left[0]
         except TimeoutError:
             pass
-        observations.update((name, _timed_out()) for name in left)
+        # Of those that were not answered only the first was asked.
+        for name in left:
+            now = self._clock()
+            observations[name] = TIMED_OUT.took(now - began, at=began - started)
+            began = now
 
     async def _ask_together(
         self,
@@ -113,10 +126,12 @@ class Engine:
         agenda: Agenda,
         live: tuple[Standing, ...],
         observations: Observations,
+        started: float,
         deadline: float,
     ) -> tuple[Standing, ...]:
         """Ask all at once, drop those that stop mattering, and give up on the rest at the deadline."""
-        tasks = {asyncio.create_task(self._ask(name, view), name=f"signal {name}"): name for name in names}
+        began = self._clock()
+        tasks = {asyncio.create_task(self._ask(name, view, started), name=f"signal {name}"): name for name in names}
         pending = set(tasks)
         try:
             while pending:
@@ -124,7 +139,8 @@ class Engine:
                     pending, timeout=deadline - self._clock(), return_when=asyncio.FIRST_COMPLETED
                 )
                 if not done:
-                    observations.update((tasks[task], _timed_out()) for task in pending)
+                    given_up = TIMED_OUT.took(self._clock() - began, at=began - started)
+                    observations.update((tasks[task], given_up) for task in pending)
                     pending = set()
                 for task in done:
                     observations[tasks[task]] = failed("cancelled") if task.cancelled() else task.result()
@@ -137,8 +153,10 @@ class Engine:
             await self._end([task for task in tasks if not task.done()])
         return live
 
-    async def _ask(self, name: SignalName, view: RequestView) -> Observation:
+    async def _ask(self, name: SignalName, view: RequestView, started: float) -> Observation:
         began = self._clock()
+        waiting = Waiting()
+        before = WAITING.set(waiting)
         try:
             observation = await self._signals[name].observe(view)
         except asyncio.CancelledError:
@@ -147,11 +165,16 @@ class Engine:
                 raise
             # Nobody cancelled the question: what the signal waited for was.
             observation = failed("cancelled")
+        except TimeoutError:
+            # A server has a time of its own, within the request's.
+            observation = TIMED_OUT
         except Exception as error:
             # The message may quote the request; the type can't.
             log.warning("signal %s raised %s", name, type(error).__name__)
             observation = failed(type(error).__name__)
-        return observation.took(self._clock() - began)
+        finally:
+            WAITING.reset(before)
+        return observation.took(self._clock() - began, waiting.seconds, began - started)
 
     async def _end(self, tasks: Collection[asyncio.Task[Observation]]) -> None:
         """Cancel and give each a moment to end; one that lingers is held until it has, and delays nobody."""
@@ -163,7 +186,3 @@ class Engine:
         for task in lingering:
             self._tasks_on_their_way_out.add(task)
             task.add_done_callback(self._tasks_on_their_way_out.discard)
-
-
-def _timed_out() -> Observation:
-    return Observation("timed_out", None, reason="deadline")

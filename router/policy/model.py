@@ -116,6 +116,7 @@ class Policy:
 
     `decisions` are those of requests without a profile. `projections` stand in an order in which each comes after what
     it reads. `fallback` takes requests that no candidate of a route can take, if it can; guards have only their own.
+    With `gateway_api_inference` the model is named by the Gateway API Inference Extension's header, too.
     With `observe_only` what is decided is recorded and not done. `trusted_headers` are all names that may be read as
     such; `trusted_metadata` and `trusted_attributes` say which of them come from Envoy instead, and from where there.
     """
@@ -133,6 +134,7 @@ class Policy:
     trusted_headers: tuple[str, ...] = ()
     evaluation: Literal["lazy", "full"] = "lazy"
     observe_only: bool = False
+    gateway_api_inference: bool = False
     trusted_metadata: Mapping[str, str] = field(default_factory=dict)
     trusted_attributes: Mapping[str, str] = field(default_factory=dict)
 

@@ -56,11 +56,12 @@ class DecisionTrace:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Signals that were asked together, and how long that took in seconds."""
+    """Signals that were asked together, and the seconds that took; `at` is how many had passed from the start."""
 
     name: Literal["heuristic", "learned"]
     asked: tuple[SignalName, ...]
     seconds: float
+    at: float = 0.0
 
 
 @dataclass(frozen=True)

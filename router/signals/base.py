@@ -62,7 +62,8 @@ class Observation:
     `matched` is None (unknown) exactly when `status` is not `observed`. `score` is in 0-1 and None where it is unknown
     or where the family has none. `value` is what the family counted or measured, in its own unit, None where it counts
     nothing. `reason` says why an answer is missing. `pack` is the digest of the pack that was asked. `duration` is in
-    seconds.
+    seconds; for `waited` of them work of the signal waited for a thread and none was done. It was asked `at` seconds
+    after the request was read.
     """
 
     status: Status
@@ -74,14 +75,16 @@ class Observation:
     pack: str = ""
     duration: float = 0.0
     value: float | None = None
+    waited: float = 0.0
+    at: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.matched is None) != (self.status != "observed"):
             raise ValueError(f"status {self.status} does not go with matched={self.matched}")
 
-    def took(self, seconds: float) -> Observation:
-        """The same answer with its duration."""
-        return replace(self, duration=seconds)
+    def took(self, seconds: float, waited: float = 0.0, at: float = 0.0) -> Observation:
+        """The same answer with its times."""
+        return replace(self, duration=seconds, waited=waited, at=at)
 
 
 def observed(matched: bool, score: float | None = None, **rest: object) -> Observation:

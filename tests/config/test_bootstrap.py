@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,6 +50,7 @@ VARIANTS = {
     "admin": replace(INPUTS, admin=Address("127.0.0.1", 9901)),
     "gateway api": replace(INPUTS, gateway_api_inference=True),
     "reads responses": replace(INPUTS, read_responses=True),
+    "checks responses": replace(INPUTS, check_responses=True, read_responses=True),
     "asks who it is": replace(INPUTS, forwarded_metadata=("some.filter",), attributes=("source.address",)),
     "IPv6": replace(INPUTS, listen=Address("::", 10000)),
     "one worker, no upstreams": replace(INPUTS, worker_sockets=("/w.sock",), clusters=()),
@@ -182,10 +185,39 @@ def test_what_was_not_judged_is_tried_again_before_the_last_route() -> None:
 
 
 def test_the_last_route_refuses_when_failure_is_closed() -> None:
-    judged, rest = routes(render(INPUTS), "pointsman_again")
+    judged, in_anthropics, rest = routes(render(INPUTS), "pointsman_again")
     assert judged["route"]["cluster_header"] == "x-pointsman-cluster"
-    assert rest["direct_response"]["status"] == 503
-    assert "route" not in rest
+    for last in (in_anthropics, rest):
+        assert last["direct_response"]["status"] == 503
+        assert "route" not in last
+    told = [json.loads(last["direct_response"]["body"]["inline_string"]) for last in (in_anthropics, rest)]
+    assert [one.get("type") for one in told] == ["error", None]
+    assert [one["error"]["code"] for one in told] == ["not_judged"] * 2
+    pattern = in_anthropics["match"]["safe_regex"]["regex"]
+    assert re.fullmatch(pattern, "/v1/messages") and re.fullmatch(pattern, "/x/v1/messages/count_tokens/")
+    assert not re.fullmatch(pattern, "/v1/messages/batches") and not re.fullmatch(pattern, "/v1/chat/completions")
+
+
+def test_answers_are_checked_by_a_filter_that_lets_nothing_pass_by_itself() -> None:
+    filters = listener(render(replace(INPUTS, check_responses=True, read_responses=True)))["http_filters"]
+    assert [one["name"] for one in filters][1:] == [
+        "pointsman.answers",
+        "pointsman.responses",
+        "envoy.filters.http.router",
+    ]
+    answers = filters[1]["typed_config"]
+    assert answers["failure_mode_allow"] is False
+    assert answers["processing_mode"] == {
+        "request_header_mode": "SKIP",
+        "request_body_mode": "NONE",
+        "request_trailer_mode": "SKIP",
+        "response_header_mode": "SEND",
+        "response_body_mode": "FULL_DUPLEX_STREAMED",
+        "response_trailer_mode": "SEND",
+    }
+    judged, *_ = routes(render(replace(INPUTS, check_responses=True)), "pointsman")
+    assert judged["request_headers_to_remove"] == ["accept-encoding"]
+    assert "request_headers_to_remove" not in routes(render(INPUTS), "pointsman")[0]
 
 
 def test_the_last_route_is_the_default_cluster_when_failure_is_open() -> None:

@@ -17,15 +17,21 @@ from router.config import handling, schema, selecting
 from router.config.conditions import BOUNDS, read_interval
 from router.config.family_docs import family_docs
 from router.config.handling import (
+    CaptureSettings,
+    CheckRefusalSettings,
+    CheckSettings,
     EncodingSettings,
+    HoldBackSettings,
     LimitSettings,
     ParitySettings,
     RecordSettings,
     RemoteImageSettings,
     ResponseSettings,
+    ShadowSettings,
 )
 from router.config.json_schema import policy_schema_text
 from router.config.reference import SCHEMA_FILE, SIGNALS_FILE, signals_reference, write_reference
+from router.config.remote_encoder import EncoderPackSettings
 from router.config.schema import (
     ApiRuleSettings,
     BandSettings,
@@ -61,11 +67,17 @@ TABLES: dict[str, type[BaseModel]] = {
     "Upstreams/key": UpstreamSettings,
     "Encoders and parity/key of `encoders`": EncoderSettings,
     "Encoders and parity/key of `parity`": ParitySettings,
+    "Remote encoders/key of `text` or `vision`": EncoderPackSettings,
     "Limits/key": LimitSettings,
     "Compressed bodies/key of `encodings`": EncodingSettings,
     "Remote images/key of `remote_images`": RemoteImageSettings,
     "Responses/key of `responses`": ResponseSettings,
+    "Responses/key of `checks`": CheckSettings,
+    "Responses/key of `respond` in a check": CheckRefusalSettings,
+    "Responses/key of `hold_back`": HoldBackSettings,
     "Records/key of `records`": RecordSettings,
+    "Records/key of `capture`": CaptureSettings,
+    "Shadow/key of `shadow`": ShadowSettings,
     "Paths of LLM requests/key": ApiRuleSettings,
     "Projections/key of `partition`": PartitionSettings,
     "Projections/key of `score`": ScoreSettings,
@@ -208,7 +220,7 @@ def test_a_key_of_the_policy_is_read(section: type[BaseModel], key: str) -> None
         and (each.startswith("router.config.") or module.names & {name, "LoadedPolicy"})
     ]
     if section is EncoderSettings and key in ("text", "vision"):
-        readers = ["router.extproc.house"]
+        readers = ["router.extproc.machinery"]
     assert is_read(key, name, readers)
 
 

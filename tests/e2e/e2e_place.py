@@ -55,13 +55,13 @@ def add_second_processor(bootstrap: Bootstrap, path: Path) -> None:
     clusters.append(cluster)
 
 
-def with_trailers(bootstrap: Bootstrap) -> None:
-    """Envoy takes trailers of HTTP/1.1 from clients and from the upstream `b`, and passes them on."""
+def with_trailers(bootstrap: Bootstrap, upstream: str = "b") -> None:
+    """Envoy takes trailers of HTTP/1.1 from clients and from the upstream, and passes them on."""
     manager(bootstrap)["http_protocol_options"] = {"enable_trailers": True}
     options = {"explicit_http_config": {"http_protocol_options": {"enable_trailers": True}}}
-    (b,) = [one for one in bootstrap["static_resources"]["clusters"] if one["name"] == "b"]
+    (found,) = [one for one in bootstrap["static_resources"]["clusters"] if one["name"] == upstream]
     kind = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-    b["typed_extension_protocol_options"] = {kind: {"@type": f"type.googleapis.com/{kind}", **options}}
+    found["typed_extension_protocol_options"] = {kind: {"@type": f"type.googleapis.com/{kind}", **options}}
 
 
 def exchange_raw(place: Place, request: bytes) -> bytes:

@@ -151,6 +151,7 @@ def test_what_responses_say_reaches_the_log_and_the_state_that_selections_read(
     answers = [product.ask("hello") for _ in range(3)]
     assert [answer.body for answer in answers] == [b"".join(Streaming.EVENTS)] * 3
     wait_until(lambda: len(product.lines("response")) == 3, "the responses to be read")
+    wait_until(lambda: len(product.lines("decision")) == 3, "the decisions to be told")
     decisions = {row["record"]: row["decision"] for row in product.lines("decision")}
     for row in product.lines("response"):
         assert decisions[str(row["record"])] == row["decision"] == "default"

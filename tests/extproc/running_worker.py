@@ -22,6 +22,7 @@ from router.extproc.options import WorkerOptions
 from router.extproc.service import SERVICE_NAME
 from router.proto import ext_proc_pb2 as pb
 from router.telemetry.instruments import create_instruments
+from router.telemetry.otel import Exporting
 from router.telemetry.worker_state import state_file
 
 PATIENCE = 60.0
@@ -63,28 +64,38 @@ class Running:
         return (await call.read()).immediate_response.status.code
 
     def counted(self, name: str) -> list[tuple[dict[str, Any], int]]:
+        """The series of a metric that are not 0: those that alerts look at are there from the start."""
         data = self.reader.get_metrics_data()
         metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
-        return [(dict(point.attributes), point.value) for m in metrics for point in m.data.data_points]
+        return [(dict(point.attributes), point.value) for m in metrics for point in m.data.data_points if point.value]
 
     async def headers_of_a_chat(self, **body: Any) -> tuple[int, Mapping[str, str]]:
         """Status (0 when it may go on) and the headers that the worker sets for a chat completion."""
+        status, made, _ = await self.chat({}, **body)
+        return status, made
+
+    async def chat(
+        self, sent: Mapping[str, str], carried: Mapping[str, str] | None = None, **body: Any
+    ) -> tuple[int, Mapping[str, str], list[str]]:
+        """As above, of a request with these headers in a call with those; and the headers that it removes."""
         text = json.dumps({"messages": [{"role": "user", "content": "hello"}], "model": "any", **body}).encode()
         call = self.channel.stream_stream(
             f"/{SERVICE_NAME}/Process",
             request_serializer=pb.ProcessingRequest.SerializeToString,
             response_deserializer=pb.ProcessingResponse.FromString,
-        )(timeout=30)
-        pairs = {":method": b"POST", ":path": b"/v1/chat/completions", "content-type": b"application/json"}.items()
-        headers = pb.HeaderMap(headers=[pb.HeaderValue(key=key, raw_value=value) for key, value in pairs])
+        )(timeout=30, metadata=tuple((carried or {}).items()))
+        given = {":method": "POST", ":path": "/v1/chat/completions", "content-type": "application/json", **sent}
+        pairs = [pb.HeaderValue(key=key, raw_value=value.encode()) for key, value in given.items()]
+        headers = pb.HeaderMap(headers=pairs)
         await call.write(pb.ProcessingRequest(request_headers=pb.HttpHeaders(headers=headers, end_of_stream=False)))
         await call.read()
         await call.write(pb.ProcessingRequest(request_body=pb.HttpBody(body=text, end_of_stream=True)))
         answer = await call.read()
         if answer.HasField("immediate_response"):
             response = answer.immediate_response
-            return response.status.code, _set(response.headers)
-        return 0, _set(answer.request_body.response.header_mutation)
+            return response.status.code, _set(response.headers), []
+        mutation = answer.request_body.response.header_mutation
+        return 0, _set(mutation), list(mutation.remove_headers)
 
     async def until_policy(self, digest: str) -> dict[str, Any]:
         """Wait until the worker says that it serves the policy of this digest."""
@@ -101,15 +112,16 @@ def _set(mutation: pb.HeaderMutation) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running_worker(folder: Path, policy: str) -> AsyncIterator[Running]:
-    """A worker under this policy, which stands in `policy.yaml`."""
+async def running_worker(folder: Path, policy: str, exporting: Exporting | None = None) -> AsyncIterator[Running]:
+    """A worker under this policy, which stands in `policy.yaml`; it exports its spans by `exporting`."""
     config, socket = folder / "policy.yaml", folder / "worker-0.sock"
     config.write_text(policy)
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
     stop, reload = asyncio.Event(), asyncio.Event()
     options = WorkerOptions(config, socket, index=0, threads=1)
-    task = asyncio.create_task(run(options, stop, create_instruments(provider.get_meter("test")), reload))
+    instruments = create_instruments(provider.get_meter("test"))
+    task = asyncio.create_task(run(options, stop, instruments, reload, exporting=exporting))
 
     def state() -> dict[str, Any]:
         if task.done():

@@ -22,6 +22,8 @@ from router.extproc import stuck
 from router.extproc.head import RequestHead
 from router.extproc.house import House, build_house
 from router.extproc.stuck import STUCK_SECONDS
+from router.extproc.telling.desk import Telling
+from router.extproc.telling.handled import Handled
 from router.inference.batching import BATCH
 from router.inference.executor import InferenceExecutor
 from router.records.record import DecisionRecord
@@ -47,7 +49,12 @@ def chat(text: str) -> bytes:
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> list[DecisionRecord]:
     kept: list[DecisionRecord] = []
-    monkeypatch.setattr(composition, "log_decision", kept.append)
+
+    def keep(handled: Handled) -> None:
+        if handled.record is not None:
+            kept.append(handled.record)
+
+    monkeypatch.setattr(composition, "Telling", lambda: Telling(keep))
     return kept
 
 

@@ -16,6 +16,7 @@ from router.config.load import LoadedPolicy, parse_policy
 from router.extproc.choosing import Chooser
 from router.extproc.house import move_in
 from router.extproc.pipeline import Judgement, Pipeline
+from router.extproc.telling.desk import Telling
 from router.policy.engine import Engine
 from router.policy.model import Policy, Route
 from router.request.view import RequestView
@@ -97,7 +98,7 @@ def pipeline(
 ) -> Pipeline:
     chooser = Chooser(rules, executor, lambda: snapshot, cards)
     signal = Absent()
-    return Pipeline(rules, Engine(rules, {signal.name: signal}), budget, executor, lambda _: None, chooser)
+    return Pipeline(rules, Engine(rules, {signal.name: signal}), budget, executor, Telling(), chooser)
 
 
 async def judged(line: Pipeline, text: str = "hello") -> Judgement:
@@ -172,14 +173,14 @@ async def test_a_choice_sees_one_state_although_another_comes_meanwhile(executor
     rules = policy("bandit")
     signal = Absent()
     chooser = Chooser(rules, executor, lambda: next(states))
-    line = Pipeline(rules, Engine(rules, {signal.name: signal}), 60, executor, lambda _: None, chooser)
+    line = Pipeline(rules, Engine(rules, {signal.name: signal}), 60, executor, Telling(), chooser)
     assert (await judged(line)).record.summary()["selection"]["state"]["version"] == 6
 
 
 async def test_signals_are_shown_trusted_headers_only(executor: ThreadPoolExecutor) -> None:
     rules = replace(policy("static"), trusted_headers=("x-team", "x-tenant"))
     signal = Absent()
-    line = Pipeline(rules, Engine(rules, {signal.name: signal}), 60, executor, lambda _: None)
+    line = Pipeline(rules, Engine(rules, {signal.name: signal}), 60, executor, Telling())
     body = b'{"model":"virtual","messages":[{"role":"user","content":"hello"}]}'
     for given in ({"x-team": "blue", "authorization": "secret", ":path": "/v1"}, {"cookie": "secret"}, {}):
         await line.judge_body("openai.chat", body, given)

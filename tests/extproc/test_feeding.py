@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from router.admin.app import build_app
+from router.admin.app import build_intake
 from router.admin.feedback import Feedback
-from router.admin.server import listen, serving
+from router.admin.server import Front, serving
+from router.cli.administering import keeper_socket
 from router.extproc.feeding import BUNDLE, Feed, ResponseLog, measurement_of
 from router.extproc.reading import ResponseFacts
 from router.extproc.usage import Usage
@@ -22,17 +23,16 @@ FACTS = ResponseFacts("m", "d", "r", 200, True, Usage(5, 3), 0.25, 1.25, "")
 
 
 @contextmanager
-def admin(keeper: Keeper) -> Iterator[int]:
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    with serving(build_app([], Feedback(keeper, lambda: {"": {"m"}})), listener):
-        yield port
+def taking(keeper: Keeper, socket: Path) -> Iterator[Path]:
+    intake = build_intake(Feedback(keeper, lambda: {"": {"m"}}))
+    with serving([Front("keeper", intake, keeper_socket(socket))]):
+        yield socket
 
 
 async def test_measurements_reach_the_state_that_selections_read(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path / "selection.json")
-    with admin(keeper) as port:
-        feed = Feed("127.0.0.1", port)
+    with taking(keeper, tmp_path / "feedback.sock") as socket:
+        feed = Feed(socket)
         log = ResponseLog(lambda: {"m"}, feed)
         log.tell(FACTS)
         log.tell(replace(FACTS, first=None, stream=False, whole=2.0))
@@ -43,8 +43,8 @@ async def test_measurements_reach_the_state_that_selections_read(tmp_path: Path)
 
 async def test_of_more_than_is_taken_at_once_the_latest_are_sent(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path / "selection.json")
-    with admin(keeper) as port:
-        feed = Feed("127.0.0.1", port)
+    with taking(keeper, tmp_path / "feedback.sock") as socket:
+        feed = Feed(socket)
         for number in range(BUNDLE + 5):
             feed.take({"model": "m", "ttft_ms": float(number)})
         await feed.send()
@@ -53,12 +53,10 @@ async def test_of_more_than_is_taken_at_once_the_latest_are_sent(tmp_path: Path)
 
 
 async def test_a_keeper_that_does_not_answer_is_told_of_once_and_waited_for_by_nobody(
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    listener.close()
-    feed = Feed("127.0.0.1", port)
+    feed = Feed(tmp_path / "nobody.sock")
     for _ in range(3):
         feed.take({"model": "m", "ttft_ms": 1.0})
         await feed.send()

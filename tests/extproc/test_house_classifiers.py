@@ -14,9 +14,10 @@ from tiny_classifier import digest, write_classifier_pack
 
 from router.actions.edits import Edits
 from router.config.load import LoadedPolicy, parse_policy
-from router.extproc import house as composition
+from router.extproc import machinery as composition
 from router.extproc.head import RequestHead
-from router.extproc.house import SetupError, build_house, open_packs
+from router.extproc.house import build_house
+from router.extproc.machinery import SetupError, open_packs
 from router.inference.reading import ReaderUnavailableError
 from router.packs.files import PackError
 from router.request.reply import Reply

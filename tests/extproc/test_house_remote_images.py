@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from router.config.load import LoadedPolicy, parse_policy
-from router.extproc.house import SetupError, build_house, move_in
+from router.extproc.house import build_house, move_in
+from router.extproc.machinery import SetupError
 from router.request.remote_url import RemoteImages
 
 POLICY = "version: 1\nupstreams: [{model: small, cluster: local}]\ndefault_model: small\n"

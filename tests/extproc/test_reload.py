@@ -15,8 +15,8 @@ from tiny_packs import write_vision_pack
 
 from router.actions.edits import Edits
 from router.config.load import parse_policy
-from router.extproc import house as house_room
 from router.extproc import life, reload
+from router.extproc import machinery as machinery_room
 from router.extproc.exchange import FailureKind
 from router.extproc.head import RequestHead
 from router.extproc.house import build_house, move_in
@@ -82,6 +82,18 @@ async def test_a_changed_policy_is_taken_over_without_a_restart(tmp_path: Path) 
         (policy("second", "encoders: {text: ./nowhere}"), "nowhere"),
         (policy("second", "limits: {body_bytes: 1000}"), "restart both"),
         (policy("second", "limits: {decoded_bytes: 100000000}"), "restart both"),
+        (policy("second", "limits: {decision_ms: 1}"), "limits.decision_ms was 2000 and is 1"),
+        (policy("second", "observe_only: true"), "observe_only was false and is true"),
+        (policy("second", "gateway_api_inference: true"), "gateway_api_inference was false and is true"),
+        (policy("second", "responses: {usage: true}"), "responses.usage was false and is true"),
+        (policy("second", "trusted_metadata: {x-team: a.b:team}"), "was [] and is [a.b]"),
+        (policy("second", "trusted_attributes: {x-from: source.address}"), "was [] and is [source.address]"),
+        (
+            policy("second", "responses: {checks: [{name: no, when: {tool_call: t}}]}").replace(
+                "signals: {", "signals: {tool_call: {t: {names: [t]}}, "
+            ),
+            "whether there are responses.checks was false and is true",
+        ),
         (policy("second").replace("greeting}", "gretting}"), "did you mean"),
     ],
 )
@@ -291,7 +303,7 @@ async def test_the_models_of_a_former_policy_are_let_go(tmp_path: Path, monkeypa
         opened.append(weakref.ref(executor))
         return executor
 
-    monkeypatch.setattr(house_room, "InferenceExecutor", remembered)
+    monkeypatch.setattr(machinery_room, "InferenceExecutor", remembered)
     async with running_worker(tmp_path, policy("first", "encoders: {vision: ./vision}")) as running:
         await running.until(ready=True)
         for queue in (5, 6):

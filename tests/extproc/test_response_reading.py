@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import brotli
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.extproc import reading
+from router.extproc import decoding, reading
 from router.extproc.head import RequestHead
 from router.extproc.onlooker import Onlooker
 from router.extproc.reading import ResponseFacts, ResponseReader
 from router.extproc.usage import NOTHING_SAID, Usage, carries_content, usage_of
 from router.proto import ext_proc_pb2 as pb
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 OURS = {"x-pointsman-model": "m", "x-pointsman-decision": "d", "x-pointsman-record": "r"}
 
@@ -151,6 +158,9 @@ ZIPPED = {
     "deflate": ("deflate", zlib.compress),
     "raw deflate": ("deflate", raw_deflate),
     "GZIP, written large": (" GZip ", gzip.compress),
+    "br": ("br", brotli.compress),
+    "zstd": ("zstd", zstd.compress),
+    "one on the other": ("gzip, br", lambda data: brotli.compress(gzip.compress(data))),
 }
 
 
@@ -166,6 +176,7 @@ def test_a_zipped_answer_is_read_in_any_pieces(name: str, cuts: list[int]) -> No
 
 
 def test_what_cannot_be_read_says_why() -> None:
+    assert read(b"{}", encoding="snappy").unread == "encoding"
     assert read(b"{}", encoding="zstd").unread == "encoding"
     assert read(b"not zipped", encoding="gzip").unread == "encoding"
     assert read(b"{").unread == "not_json"
@@ -176,7 +187,7 @@ def test_what_cannot_be_read_says_why() -> None:
 
 def test_an_answer_that_is_too_large_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "JSON_BYTES", 1000)
-    monkeypatch.setattr(reading, "DECODED_BYTES", 100_000)
+    monkeypatch.setattr(decoding, "DECODED_BYTES", 100_000)
     reader = ResponseReader(OURS, 0.0)
     reader.headers({"content-type": "application/json"})
     for _ in range(100):

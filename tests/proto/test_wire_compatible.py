@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from router.extproc.service import SERVICE_NAME
 from router.proto import ext_proc_pb2
+from tests.system_packages import xds_python
 
 NAMES = [*ext_proc_pb2.DESCRIPTOR.message_types_by_name, "ExternalProcessor"]
 
@@ -19,7 +20,10 @@ NAMES = [*ext_proc_pb2.DESCRIPTOR.message_types_by_name, "ExternalProcessor"]
 def problems() -> dict[str, list[str]]:
     """What differs, by message."""
     script = Path(__file__).with_name("compare_with_xds.py")
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=120)
+    python = xds_python()
+    assert python is not None, "`python -m tests.system_packages`, as `make test` runs it, makes what this needs"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.run([python, script], env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
