@@ -248,7 +248,7 @@ def _locate(view: RequestView, one: Evidence, values: dict[str, str]) -> bool:
 def _unread(document: Any, view: RequestView) -> str:
     """A line for each string, name and number of the body that is no text of the view; images and the model left out.
 
-    It is kept as well, so it is asked about as well. What is found in a number cannot be replaced: nothing is kept then.
+    It is kept as well, so it is asked about as well. What is found in a number cannot be replaced: nothing is kept.
     """
     known = {text.text for text in all_texts(view, ALL_ROLES)} | {view.requested_model}
     for part in attachments(view):
