@@ -39,6 +39,9 @@ class BoundedListener(socket.socket):
             accepted[0].close()
             raise BlockingIOError
         self.opened.append(accepted[0])
+        if accepted[0].family != socket.AF_UNIX:
+            # An answer goes out in two pieces, and the second would wait for the client's word about the first.
+            accepted[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return accepted
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 
 from router.config.bootstrap import Address
 from router.config.load import LoadedPolicy, load_policy
@@ -18,8 +19,12 @@ FINE = 0
 DOES_NOT_HOLD = 1
 WRONG_USE = 2
 
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False)
+# Without emoji, since a place in a file may read `policy.yaml:100:18`.
+errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+out = Console(highlight=False, emoji=False)
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 class Stop(Exception):
@@ -28,6 +33,11 @@ class Stop(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
+
+
+def escape(text: str) -> str:
+    """Whatever it says, it is no markup, and no instruction to the terminal."""
+    return markup.escape(_CONTROL.sub(" ", text))
 
 
 def complain(message: str) -> None:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from rich.markup import escape
 from rich.table import Column, Table
 
-from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, Stop, complain, note, out, policy_or_stop, print_json
+from router.admin.moments import since as moment_of
+from router.cli.output import (
+    DOES_NOT_HOLD,
+    FINE,
+    WRONG_USE,
+    Stop,
+    complain,
+    escape,
+    note,
+    out,
+    policy_or_stop,
+    print_json,
+)
 from router.cli.record_store import Where, keys_if_there, keys_or_stop, open_or_stop
 from router.cli.rerunning import Rerunner
 from router.cli.tree import headline, trees
@@ -33,10 +42,12 @@ from router.records.sealing import SealError
 from router.records.store import Filter, Reader
 from router.records.stored import CONTENT_KEPT, StoredRecord, StoredShadow, to_record
 
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+MOST: Final = 2**31
+"""Records that are listed or tried at most; stores count so far."""
+
 SHOWN_CHANGES: Final = 50
+LATEST: Final = 253_402_300_799
+"""The last second of the calendar; identifiers can say more."""
 
 
 def run_list(
@@ -50,15 +61,15 @@ def run_list(
 ) -> int:
     """Exit code 0, 1 when the store cannot be read, 2 for wrong use."""
     try:
-        chosen = Filter(decision, model, _since_or_stop(since), limit, differing)
+        chosen = Filter(decision, model, _since_or_stop(since), min(limit, MOST), differing)
         with open_or_stop(where) as reader:
             found = [stored for stored, _ in reader.newest(chosen)]
+            summaries = [to_record(stored, None).summary() for stored in found] if as_json else []
     except Stop as stop:
         return stop.code
     if as_json:
-        print_json(
-            [{"time": _time(stored), **to_record(stored, None).summary(), **_beside(stored)} for stored in found]
-        )
+        rows = zip(found, summaries, strict=True)
+        print_json([{"time": _time(stored), **summary, **_beside(stored)} for stored, summary in rows])
         return FINE
     table = Table(
         Column("time", no_wrap=True, min_width=14),
@@ -91,14 +102,14 @@ def run_show(where: Where, record: str, content: bool, as_json: bool) -> int:
         with open_or_stop(where) as reader:
             stored, basis = _one_or_stop(reader, record)
             captured = _content_or_stop(reader, stored, where) if content else None
+            made = to_record(stored, _policy_of(basis))
     except Stop as stop:
         return stop.code
-    made = to_record(stored, _policy_of(basis))
     if as_json:
         also = {"captured": None if captured is None else shown(captured)} if content else {}
         print_json({"time": _time(stored), **_whole(stored, made), **_beside(stored), **also})
         return FINE
-    out.print(f"{_time(stored)}  {escape(stored.record)}  policy {stored.policy[:12]}", soft_wrap=True)
+    out.print(f"{_time(stored)}  {escape(stored.record)}  policy {escape(stored.policy[:12])}", soft_wrap=True)
     out.print(headline(made), soft_wrap=True)
     for tree in trees(made):
         out.print(tree)
@@ -122,7 +133,7 @@ def run_replay(
 ) -> int:
     """Exit code 0, 1 when more than `max_changed` would change or something does not hold, 2 for wrong use."""
     try:
-        chosen = Filter(since=_since_or_stop(since), limit=limit)
+        chosen = Filter(since=_since_or_stop(since), limit=min(limit or MOST, MOST))
         if html is not None and not html.parent.is_dir():
             complain(f"--html {html}: no folder {html.parent}")
             return WRONG_USE
@@ -158,14 +169,14 @@ def _show_replay(came: Replay) -> None:
         for (old, new), tally in list(came.changes.items())[:SHOWN_CHANGES]:
             redacted = f" ({tally.redacted} redacted)" if tally.redacted else ""
             how = (f"{tally.rerun}{redacted}",) if came.rerun else ()
-            table.add_row(escape(str(old)), escape(str(new)), str(tally.count), *how, tally.examples[0])
+            table.add_row(escape(str(old)), escape(str(new)), str(tally.count), *how, escape(tally.examples[0]))
         out.print(table)
     if len(came.changes) > SHOWN_CHANGES:
         out.print(f"... and {len(came.changes) - SHOWN_CHANGES} more kinds of change; --json and --html name them")
     for name, tally in came.missing.items():
         out.print(
             f"[yellow]not decidable from the record[/]: {escape(name)} is missing in {tally.count}, as in "
-            f"{tally.examples[0]}",
+            f"{escape(tally.examples[0])}",
             soft_wrap=True,
         )
     out.print(
@@ -199,8 +210,7 @@ def _show_content(content: Content) -> None:
     out.print(f"content: {content.api}, {len(content.body)} bytes{taken}")
     seen = shown(content)
     for text in seen["text"]:
-        # Whatever it says, it is no instruction to the terminal.
-        out.print(f"  {escape(_CONTROL.sub(' ', text))}", soft_wrap=True)
+        out.print(f"  {escape(text)}", soft_wrap=True)
     for image in seen["images"]:
         size = len(image["data_base64"]) * 3 // 4
         out.print(f"  image {image['index'] + 1}: {escape(image['media_type'])}, about {size} bytes")
@@ -251,7 +261,7 @@ def _whole(stored: StoredRecord, made: DecisionRecord) -> dict[str, Any]:
 
 def _time(stored: StoredRecord) -> str:
     seconds = time_of(stored.record)
-    if seconds is None:
+    if seconds is None or seconds > LATEST:
         return "-"
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -260,11 +270,8 @@ def _since_or_stop(text: str | None) -> float | None:
     """Unix time of `90m`, `12h`, `7d`, or of a date or time as in 2026-03-01T12:00:00Z; without a zone it is UTC."""
     if text is None:
         return None
-    if span := _SPAN.fullmatch(text):
-        return time.time() - float(span[1]) * _SECONDS[span[2]]
     try:
-        given = datetime.fromisoformat(text)
+        return moment_of(text)
     except ValueError:
         complain(f"--since takes a span, as in 90m, 12h or 7d, or a time, as in 2026-03-01T12:00:00Z; not {text!r}")
         raise Stop(WRONG_USE) from None
-    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()

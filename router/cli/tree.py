@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.tree import Tree
 
+from router.cli.output import escape
 from router.policy.projection import PROJECTION_FAMILIES
 from router.policy.resolve import Resolution
 from router.policy.verdict import DecisionTrace, NodeTrace

@@ -246,15 +246,22 @@ def _locate(view: RequestView, one: Evidence, values: dict[str, str]) -> bool:
 
 
 def _unread(document: Any, view: RequestView) -> str:
-    """A line for each string, name and number of the body that is no text of the view; images and the model left out.
+    """A line for each string, name and number of the body that is no text of the view; images are left out.
 
     It is kept as well, so it is asked about as well. What is found in a number cannot be replaced: nothing is kept.
     """
-    known = {text.text for text in all_texts(view, ALL_ROLES)} | {view.requested_model}
+    known = {text.text for text in all_texts(view, ALL_ROLES)}
     for part in attachments(view):
         known.update(strings_of(value_at(document, part.pointer)))
-    words = (word if isinstance(word, str) else str(word) for word in scalars_of(document))
+    words = map(_written, scalars_of(document))
     return "\n".join(word for word in dict.fromkeys(words) if word and word not in known)
+
+
+def _written(one: str | int | float) -> str:
+    """As text. What is whole is written so: `.0` would hide the number of a card."""
+    if isinstance(one, float) and one.is_integer() and abs(one) < 2**63:
+        return str(int(one))
+    return str(one)
 
 
 def _without(turn: Turn, gone: Collection[str]) -> Turn:

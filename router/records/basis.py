@@ -119,7 +119,7 @@ def read_basis(body: bytes) -> StoredBasis:
     """The basis again; raises RecordFormatError."""
     try:
         return msgspec.json.decode(body, type=StoredBasis)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise RecordFormatError("is no basis of records") from error
 
 

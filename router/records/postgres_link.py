@@ -7,6 +7,7 @@ Error texts are ours, since those of the driver may quote what it was given, wit
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -28,6 +29,10 @@ READING_SECONDS: Final = 60.0
 
 ANSWER_SLACK: Final = 2.0
 """How much longer the answer may take to come: a server that has gone without a word gives nothing up."""
+
+
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)
+"""Its lines quote what servers say, and name their hosts and users; what matters of it we say ourselves."""
 
 
 class Link(psycopg.Connection[tuple[Any, ...]]):

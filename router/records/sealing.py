@@ -55,9 +55,11 @@ class Keys:
         return head + nonce + sealed
 
     def open(self, record: str, stored: bytes) -> bytes:
-        """The content again; raises SealError."""
-        if stored[:1] == PLAIN:
+        """The content again; raises SealError. With keys plain content is none: anybody could have put it there."""
+        if stored[:1] == PLAIN and self._first is None:
             return stored[1:]
+        if stored[:1] == PLAIN:
+            raise SealError("is plain, where what is kept is encrypted; without keys it can be looked at")
         head, rest = stored[: 1 + ID_BYTES], stored[1 + ID_BYTES :]
         if stored[:1] != SEALED or len(rest) < NONCE_BYTES:
             raise SealError("is no captured content")

@@ -6,7 +6,9 @@ it: they follow from the observations and the policy, which is stored once (`bas
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import msgspec
@@ -178,10 +180,10 @@ def encode(stored: StoredRecord) -> bytes:
 
 
 def decode(data: bytes) -> StoredRecord:
-    """The stored record; raises RecordFormatError."""
+    """The stored record; raises RecordFormatError, also for what a file of SQLite may hold in place of bytes."""
     try:
         stored = _decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise RecordFormatError("is no decision record") from error
     if stored.format != FORMAT:
         raise RecordFormatError(f"is a record of format {stored.format}; this version reads {FORMAT}")
@@ -195,8 +197,10 @@ def decode_with(data: bytes, why: str | None, shadow: bytes | None) -> StoredRec
         return stored
     try:
         other = None if shadow is None else _shadows.decode(shadow)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise RecordFormatError("has a shadow's outcome that cannot be read") from error
+    if not isinstance(why, str | None):
+        raise RecordFormatError("has a reason without content that is no text")
     return msgspec.structs.replace(stored, content=None if why is None else why or CONTENT_KEPT, shadow=other)
 
 
@@ -242,7 +246,15 @@ def to_stored(record: DecisionRecord, version: str = "") -> StoredRecord:
 
 
 def to_record(stored: StoredRecord, policy: Policy | None) -> DecisionRecord:
-    """The record again, with the trees of the policy that it was decided by; None: without any."""
+    """The record again, with the trees of the policy that it was decided by; None: without any.
+
+    Raises RecordFormatError for one that no request can have left.
+    """
+    with _told():
+        return _record(stored, policy)
+
+
+def _record(stored: StoredRecord, policy: Policy | None) -> DecisionRecord:
     return DecisionRecord(
         record=stored.record,
         policy=stored.policy,
@@ -267,8 +279,22 @@ def to_record(stored: StoredRecord, policy: Policy | None) -> DecisionRecord:
 
 
 def observations_of(stored: StoredRecord) -> dict[SignalName, Observation]:
-    """Observations of signals and projections; evidence that was left out stays so."""
+    """Observations of signals and projections; evidence that was left out stays so. Raises RecordFormatError."""
+    with _told():
+        return _observations(stored)
+
+
+def _observations(stored: StoredRecord) -> dict[SignalName, Observation]:
     return {signal_name(name): _observation(one) for name, one in stored.observations.items()}
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Whoever can write to a store can write nonsense that has the right form."""
+    try:
+        yield
+    except ValueError as error:
+        raise RecordFormatError("has values that do not go together") from error
 
 
 def signal_name(text: str) -> SignalName:
@@ -396,7 +422,7 @@ def _verdict(stored: StoredRecord, policy: Policy | None) -> Verdict:
         confidence=_float(stored.confidence),
         unknown_root=stored.unknown_root,
         routes_considered=stored.routes_considered,
-        observations=observations_of(stored),
+        observations=_observations(stored),
         skipped=tuple(map(signal_name, stored.skipped)),
         stages=tuple(
             Stage(

@@ -65,7 +65,8 @@ class ConsoleFormatter(logging.Formatter):
         level = _LEVEL_WORDS.get(record.levelname, record.levelname)
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         error = "".join(f" {key}={value}" for key, value in _error(record).items())
-        return f"{clock} {level:<5} {_event(record)}  {flat}{error}".rstrip()
+        line = f"{clock} {level:<5} {_event(record)}  {flat}{error}".rstrip()
+        return line if line.isprintable() else "".join(map(_shown, line))
 
 
 class QueuedHandler(logging.Handler):
@@ -180,6 +181,11 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
     fields = getattr(record, "fields", {})
     made: Mapping[str, Any] = fields() if callable(fields) else fields
     return made
+
+
+def _shown(char: str) -> str:
+    """A character that would begin a line, or speak to a terminal, by its code point."""
+    return char if char.isprintable() else f"\\u{ord(char):04x}"
 
 
 def _rfc3339(seconds: float) -> str:

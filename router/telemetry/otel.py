@@ -199,7 +199,9 @@ def _span_exporter(word: str) -> SpanExporter:
         return OverGrpc()
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as OverHttp  # noqa: PLC0415
 
-    return OverHttp()
+    from router.telemetry.bounded_session import BoundedSession  # noqa: PLC0415
+
+    return OverHttp(session=BoundedSession())
 
 
 def _metric_exporter(word: str) -> MetricExporter:
@@ -217,7 +219,9 @@ def _metric_exporter(word: str) -> MetricExporter:
         OTLPMetricExporter as OverHttp,
     )
 
-    return OverHttp()
+    from router.telemetry.bounded_session import BoundedSession  # noqa: PLC0415
+
+    return OverHttp(session=BoundedSession())
 
 
 def _at_once(calls: Sequence[End], seconds: float) -> bool:

@@ -221,3 +221,11 @@ async def test_a_renewed_certificate_is_taken_over_and_a_broken_pair_is_not(
 
 def test_the_bounds_are_those_that_are_documented() -> None:
     assert (limits.CONNECTIONS, limits.ASK_SECONDS, limits.ANSWER_SECONDS) == (64, 10.0, 100.0)
+
+
+def test_an_answer_is_not_held_back_for_the_clients_acknowledgement() -> None:
+    listener = limits.bounded(listen("127.0.0.1", 0))
+    with listener, connected(int(listener.getsockname()[1])):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

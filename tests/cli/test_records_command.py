@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,82 @@ def test_an_empty_store_lists_nothing(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "r.sqlite").close()
     result = run("list", "--store", tmp_path / "r.sqlite", "--json")
     assert json.loads(result.stdout) == []
+
+
+@pytest.mark.parametrize("flags", [("--since", f"{'9' * 400}d"), ("--since", "99999999999999h")])
+def test_a_moment_that_no_clock_shows_is_wrong_use(flags: tuple[str, str], policy: Path) -> None:
+    result = run("list", "--config", policy, *flags)
+    assert result.exit_code == 2
+    assert "--since takes a span" in result.stderr
+
+
+def test_any_number_of_records_may_be_asked_for(policy: Path) -> None:
+    assert len(listed(policy, "--limit", "9" * 30)) == 4
+    assert run("replay", "--config", policy, "--policy", policy, "--limit", "9" * 30).exit_code == 0
+
+
+def changed_store(policy: Path, folder: Path, statement: str, *values: object) -> Path:
+    """A copy of the store, in which somebody else has written."""
+    path = folder / "changed.sqlite"
+    with (
+        contextlib.closing(sqlite3.connect(policy.parent / "kept/r.sqlite")) as store,
+        contextlib.closing(sqlite3.connect(path)) as changed,
+    ):
+        store.backup(changed)
+        changed.execute(statement, values)
+        changed.commit()
+    return path
+
+
+def everything_of(store: Path, policy: Path, record: str) -> list[Result]:
+    """What each command makes of it."""
+    shows = ("show", record, "--store", store)
+    lists = ("list", "--store", store)
+    replays = ("replay", "--store", store, "--policy", policy)
+    return [run(*lists), run(*lists, "--json"), run(*shows), run(*shows, "--json"), run(*replays)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("records SET body", 5),
+        ("records SET body", '{"format":1}'),
+        ("bases SET body", 5),
+        ("bases SET body", b"null"),
+    ],
+)
+def test_a_store_that_was_tampered_with_is_told_in_a_line(
+    column: str, value: object, policy: Path, tmp_path: Path
+) -> None:
+    record = listed(policy)[0]["record"]
+    for result in everything_of(changed_store(policy, tmp_path, f"UPDATE {column} = ?", value), policy, record):
+        assert result.exit_code in (0, 1)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("confidence", "\u202e"),
+        ("policy", "[/] x"),
+        ("decision", "[/b]\x1b[2J"),
+        ("record", "ffffffff-ffff-7fff-bfff-ffffffffffff"),
+    ],
+)
+def test_nonsense_of_the_right_form_breaks_nothing(key: str, value: str, policy: Path, tmp_path: Path) -> None:
+    record = listed(policy)[0]["record"]
+    with contextlib.closing(sqlite3.connect(policy.parent / "kept/r.sqlite")) as store:
+        [body] = store.execute("SELECT body FROM records WHERE record = ?", (record,)).fetchone()
+    said = json.dumps({**json.loads(body), key: value}).encode()
+    changed = changed_store(policy, tmp_path, "UPDATE records SET body = ? WHERE record = ?", said, record)
+    for result in everything_of(changed, policy, record):
+        assert result.exit_code in (0, 1)
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        assert "\x1b[2J" not in result.stdout
+
+
+def test_the_place_of_a_problem_is_no_picture(tmp_path: Path) -> None:
+    wrong = tmp_path / "p.yaml"
+    wrong.write_text(POLICY + "\n" * (99 - POLICY.count("\n")) + "what: is this\n")
+    result = run("list", "--config", wrong)
+    assert "p.yaml:100:1" in result.stderr

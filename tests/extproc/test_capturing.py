@@ -212,6 +212,24 @@ def chat(content: Any) -> Judged:
     return Judged("r", "openai.chat", body, {})
 
 
+@pytest.mark.parametrize("extra", [{}, {"metadata": {"key": TOKEN}}])
+def test_the_model_that_was_asked_for_is_asked_about_too(extra: dict[str, Any]) -> None:
+    body = json.dumps({"model": TOKEN, "messages": [{"role": "user", "content": "hi"}], **extra}).encode()
+    draft = Draft(Judged("r", "openai.chat", body, {}), False)
+    answer = asyncio.run(SecretSignal(SignalName("secret", "all"), SecretSettings()).observe(draft.asked))
+    assert draft.revise(draft.asked, [(Redactor(Fixed(), 0.5), answer)])
+    assert TOKEN.encode() not in draft.content().body
+
+
+@pytest.mark.parametrize("number", ["4111111111111111.0", "411111111111111.1e1"])
+def test_what_is_found_in_a_number_with_a_point_keeps_it_out(number: str) -> None:
+    body = f'{{"model": "m", "messages": [{{"role": "user", "content": "hi"}}], "metadata": {{"c": {number}}}}}'
+    draft = Draft(Judged("r", "openai.chat", body.encode(), {}), False)
+    answer = asyncio.run(PiiSignal(SignalName("pii", "all"), PiiSettings()).observe(draft.asked))
+    with pytest.raises(UnsureError):
+        draft.revise(draft.asked, [(Redactor(Fixed(), 0.5), answer)])
+
+
 @pytest.mark.parametrize("status", ["failed", "timed_out", "shed"])
 def test_without_an_answer_nothing_is_kept(status: Any) -> None:
     draft = Draft(chat("hello"), False)

@@ -305,3 +305,8 @@ def test_the_connection_string_may_stand_in_a_file(postgres: Server, tmp_path: P
     (tmp_path / "dsn").write_text(dsn + "\n")
     with open_reader(RecordSettings(store="postgres", dsn_file="dsn").placed(tmp_path)) as reader:
         assert list(reader.newest(Filter())) == []
+
+
+def test_what_the_driver_says_is_in_no_log() -> None:
+    """It names hosts and users, and quotes servers; of a rollback that fails it warns."""
+    assert not logging.getLogger("psycopg.transaction").isEnabledFor(logging.ERROR)

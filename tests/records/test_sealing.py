@@ -82,6 +82,11 @@ def test_keys_are_not_shown() -> None:
     assert "cafe" * 16 not in repr(read_keys("cafe" * 16))
 
 
+def test_plain_content_is_not_taken_for_what_a_key_has_sealed() -> None:
+    with pytest.raises(SealError, match="is plain"):
+        Keys([b"k" * 32]).open("r", Keys().seal("r", b"forged"))
+
+
 def test_without_a_key_content_is_plain_and_says_so() -> None:
     assert Keys().open("r", Keys().seal("r", b"plain")) == b"plain"
     with pytest.raises(SealError):

@@ -42,6 +42,13 @@ def test_an_exception_is_named_by_its_type_alone() -> None:
         assert "words" not in line
 
 
+def test_a_console_line_is_one_line_whatever_a_name_says() -> None:
+    made = logging.makeLogRecord(
+        {"msg": "e", "levelname": "INFO", "fields": {"why": "a\n00:00:00 info ready\x1b[2J\u202e"}}
+    )
+    assert ConsoleFormatter().format(made).endswith(r"why=a\u000a00:00:00 info ready\u001b[2J\u202e")
+
+
 def test_a_console_line_leaves_nested_fields_out() -> None:
     assert ConsoleFormatter().format(record_of("ready", {"a": 1, "b": {"c": 2}})).endswith("info  ready  a=1")
 

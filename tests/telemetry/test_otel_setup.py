@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
@@ -17,6 +18,8 @@ from trace_collector import PATIENCE, over_grpc, over_http, plain
 from router.telemetry import otel
 from router.telemetry.otel import Exporting, resource_of, set_up
 from router.telemetry.sdk_log import SPOKEN_FOR
+
+MIB = 1 << 20
 
 
 @pytest.fixture(autouse=True)
@@ -173,3 +176,29 @@ def test_nothing_that_is_put_waits_for_a_collector(monkeypatch: pytest.MonkeyPat
     limit = time.monotonic() + PATIENCE
     exporting.close()
     assert time.monotonic() < limit
+
+
+def test_an_answer_of_a_collector_that_never_ends_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = 0
+    ended = threading.Event()
+
+    def pour(listener: socket.socket) -> None:
+        nonlocal sent
+        client, _ = listener.accept()
+        with client, contextlib.suppress(OSError):
+            client.settimeout(PATIENCE)
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4000000000\r\n\r\n")
+            while sent < 64 * MIB:
+                sent += client.send(bytes(65536))
+        ended.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=pour, args=(listener,), daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        exporting = set_up(0)
+        one_span(exporting)
+        exporting.close()
+        assert ended.wait(PATIENCE)
+    # What the kernel held of it comes on top of what was read.
+    assert sent < 32 * MIB
