@@ -65,6 +65,7 @@ def _inputs(
         body_bytes=loaded.limits.wire_bytes,
         message_timeout=loaded.limits.decision_ms / 1000 + MESSAGE_TIMEOUT_SLACK,
         gateway_api_inference=policy.gateway_api_inference,
+        strip_from_clients=policy.strip_from_clients,
         read_responses=loaded.responses.usage,
         check_responses=bool(loaded.responses.checks),
         forwarded_metadata=tuple(sorted({path.partition(":")[0] for path in policy.trusted_metadata.values()})),

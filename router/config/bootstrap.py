@@ -83,7 +83,8 @@ class BootstrapInputs:
     `worker_sockets` are absolute paths, one for each worker; `worker_addresses`, in their place, are for workers that
     listen on TCP, with `worker_tls` if that is to be used. `body_bytes` is the largest request body.
     `message_timeout` is in seconds and a little more than the time in which a worker decides. `response_headers` are
-    copied from the request that goes to the upstream onto the response. With `read_responses` workers are shown copies
+    copied from the request that goes to the upstream onto the response. `strip_from_clients` are removed from what
+    clients send, before filters that set them. With `read_responses` workers are shown copies
     of what the upstreams answer, with `check_responses` they decide what of it goes on. `forwarded_metadata` are
     namespaces of dynamic metadata that workers are shown, `attributes` what they are told by Envoy's names. `ca_file`
     has the authorities that upstreams with https are checked against.
@@ -98,6 +99,7 @@ class BootstrapInputs:
     message_timeout: float
     response_headers: tuple[str, ...] = RESPONSE_HEADERS
     gateway_api_inference: bool = False
+    strip_from_clients: tuple[str, ...] = ()
     read_responses: bool = False
     check_responses: bool = False
     forwarded_metadata: tuple[str, ...] = ()

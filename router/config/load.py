@@ -135,6 +135,7 @@ def _load(source: YamlSource) -> LoadedPolicy:
         fallback=file.fallback,
         apis=apis,
         trusted_headers=file.all_trusted,
+        strip_from_clients=file.strip_from_clients,
         evaluation=file.evaluation,
         observe_only=file.observe_only,
         gateway_api_inference=file.gateway_api_inference,
@@ -351,6 +352,10 @@ class _Checker:
             for name in names:
                 if file.all_trusted.count(name) > 1:
                     self.report((key, name), f'"{name}" has another source as well; one name has one', True)
+        for index, name in enumerate(file.strip_from_clients):
+            if name not in file.trusted_headers:
+                near = did_you_mean(name, file.trusted_headers)
+                self.report(("strip_from_clients", index), f'"{name}" is not among trusted_headers{near}')
         for spec in specs:
             for name in spec.settings.trusted_headers:
                 if name not in file.all_trusted:

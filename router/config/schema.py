@@ -306,6 +306,11 @@ class PolicyFile(Section):
         description="Request headers that signals and profiles may read: those that a filter in front sets, and "
         " takes away when a client sends them.",
     )
+    strip_from_clients: tuple[HeaderName, ...] = Field(
+        default=(),
+        description="Those of trusted_headers that no client may set: Envoy takes away what clients send of them before "
+        "its filters, one of which sets them.",
+    )
     trusted_metadata: dict[HeaderName, MetadataPath] = Field(
         default_factory=dict,
         description="name -> namespace:key, or namespace:key:key, of Envoy's dynamic metadata, such as a claim of a "

@@ -208,6 +208,7 @@ def _shared_with_envoy(loaded: LoadedPolicy) -> dict[str, str]:
         "limits.decision_ms": str(loaded.limits.decision_ms),
         "observe_only": _word(policy.observe_only),
         "gateway_api_inference": _word(policy.gateway_api_inference),
+        "strip_from_clients": _words(policy.strip_from_clients),
         "responses.usage": _word(loaded.responses.usage),
         "whether there are responses.checks": _word(bool(loaded.checks)),
         "trusted_metadata (its namespaces)": _words(

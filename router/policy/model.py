@@ -132,6 +132,7 @@ class Policy:
     fallback: tuple[str, ...] = ()
     apis: ApiRules = ()
     trusted_headers: tuple[str, ...] = ()
+    strip_from_clients: tuple[str, ...] = ()
     evaluation: Literal["lazy", "full"] = "lazy"
     observe_only: bool = False
     gateway_api_inference: bool = False

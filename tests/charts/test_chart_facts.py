@@ -27,6 +27,8 @@ upstreams:
   - {model: small, cluster: small, endpoint: "http://127.0.0.1:8000"}
   - {model: large, cluster: large, endpoint: "https://models.example:8443"}
 default_model: small
+trusted_headers: [x-team, x-user]
+strip_from_clients: [x-team]
 limits: {body_bytes: 5000000, decoded_bytes: 7000000, decision_ms: 1250, held_bytes: 100000000}
 """
 
@@ -121,11 +123,13 @@ def test_the_snippets_buffer_and_headers_are_those_of_the_bootstrap(
     assert snippet["listener.yaml"] == {
         "per_connection_buffer_limit_bytes": listener(bootstrap)["per_connection_buffer_limit_bytes"]
     }
-    [strip] = snippet["early_header_mutation.yaml"]
-    [ours] = manager(bootstrap)["early_header_mutation_extensions"]
+    [strip, theirs] = snippet["early_header_mutation.yaml"]
+    [ours, clients] = manager(bootstrap)["early_header_mutation_extensions"]
     mutations = strip["typed_config"]["mutations"]
     assert mutations[:1] == ours["typed_config"]["mutations"]
     assert mutations[1:] == [{"remove": "x-gateway-model-name"}]
+    assert theirs == clients
+    assert clients["typed_config"]["mutations"] == [{"remove": "x-team"}]
 
 
 def test_gateways_get_the_limits_of_the_policy(bootstrap: dict[str, Any]) -> None:
@@ -133,6 +137,7 @@ def test_gateways_get_the_limits_of_the_policy(bootstrap: dict[str, Any]) -> Non
     tls = "mode=extproc,tls.mode=insecure,binding.gateway=g"
     found = with_policy("--set", f"{tls},binding.kind=envoyGateway")
     assert one(found, "ClientTrafficPolicy")["spec"]["connection"] == {"bufferLimit": str(size)}
+    assert "x-team" in one(found, "ClientTrafficPolicy")["spec"]["headers"]["earlyRequestHeaders"]["remove"]
     [processor] = one(found, "EnvoyExtensionPolicy")["spec"]["extProc"]
     assert (processor["messageTimeout"], processor["failOpen"]) == ("2250ms", False)
     found = with_policy("--set", f"{tls},binding.kind=istio")

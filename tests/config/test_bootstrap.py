@@ -49,6 +49,7 @@ VARIANTS = {
     "open": replace(INPUTS, on_failure="open"),
     "admin": replace(INPUTS, admin=Address("127.0.0.1", 9901)),
     "gateway api": replace(INPUTS, gateway_api_inference=True),
+    "strips from clients": replace(INPUTS, strip_from_clients=("x-team", "x-user")),
     "reads responses": replace(INPUTS, read_responses=True),
     "checks responses": replace(INPUTS, check_responses=True, read_responses=True),
     "asks who it is": replace(INPUTS, forwarded_metadata=("some.filter",), attributes=("source.address",)),
@@ -170,6 +171,16 @@ def test_workers_are_shown_responses_only_where_the_policy_asks_and_then_only_co
 def test_workers_may_tell_access_logs_of_decisions() -> None:
     judge = listener(render(INPUTS))["http_filters"][0]["typed_config"]
     assert judge["metadata_options"] == {"receiving_namespaces": {"untyped": [METADATA_NAMESPACE]}}
+
+
+def test_what_clients_may_not_set_is_stripped_before_the_filters_and_only_there() -> None:
+    config = render(VARIANTS["strips from clients"])
+    first, again = (
+        listener(config, name)["early_header_mutation_extensions"] for name in ("pointsman", "pointsman_again")
+    )
+    assert [each["typed_config"]["mutations"] for each in first[1:]] == [[{"remove": "x-team"}, {"remove": "x-user"}]]
+    # A filter of the first listener has set them by then.
+    assert again == first[:1]
 
 
 def test_the_gateway_apis_header_is_stripped_where_it_is_used() -> None:

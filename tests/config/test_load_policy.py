@@ -113,6 +113,10 @@ ERRORS = [
             'did you mean "all"?'
         ],
     ),
+    (
+        "trusted_headers: [x-team]\nstrip_from_clients: [x-teams]",
+        ['policy.yaml:7:22: strip_from_clients[0]: "x-teams" is not among trusted_headers; did you mean "x-team"?'],
+    ),
     ("limits: {decision_ms: 2s}", ["policy.yaml:6:23: limits.decision_ms: must be a whole number"]),
     ("decisions: 3", ["policy.yaml:6:12: decisions: must be a list"]),
     ("encoders: starter", ["policy.yaml:6:11: encoders: must be a mapping"]),

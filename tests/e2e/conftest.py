@@ -118,6 +118,7 @@ def build_place(
         read_responses: bool = False,
         workers: int = 1,
         body_bytes: int = BODY_BYTES,
+        strip_from_clients: tuple[str, ...] = (),
     ) -> Place:
         b = start_upstream("b")
         sockets = [tmp_path / "run" / f"w{index}.sock" for index in range(workers)]
@@ -133,6 +134,7 @@ def build_place(
             body_bytes=body_bytes,
             message_timeout=2.0,
             read_responses=read_responses,
+            strip_from_clients=strip_from_clients,
         )
         bootstrap = yaml.safe_load(render_bootstrap(inputs))
         if workers == 2:

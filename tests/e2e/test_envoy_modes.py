@@ -191,3 +191,23 @@ def test_what_filters_in_front_found_out_is_shown(build_place: Callable[..., Pla
     (claims,) = place.said("claims")
     assert claims.pop("x-from").startswith("127.0.0.1:")
     assert claims == {"x-team": "gold", "x-protocol": "HTTP/1.1"}
+
+
+def test_clients_cannot_set_what_only_a_filter_may(build_place: Callable[..., Place]) -> None:
+    def with_filter(bootstrap: Bootstrap) -> None:
+        """Like one that checks tokens: it names the team of a good one, and leaves other requests as they are."""
+        kind = "envoy.extensions.filters.http.lua.v3.Lua"
+        code = """
+            function envoy_on_request(handle)
+              local headers = handle:headers()
+              if headers:get("authorization") == "good" then headers:add("x-team", "gold") end
+            end
+        """
+        setter = {"@type": f"type.googleapis.com/{kind}", "default_source_code": {"inline_string": code}}
+        manager(bootstrap)["http_filters"].insert(0, {"name": "tokens", "typed_config": setter})
+
+    place = build_place(with_filter, strip_from_clients=("x-team",))
+    ask(place.envoy, b"{}", {"X-Team": "admin", "x-user": "me"})
+    ask(place.envoy, b"{}", {"x-team": "admin", "authorization": "good"})
+    assert [seen.header("x-team") for seen in place.b.seen] == [None, "gold"]
+    assert place.b.seen[0].header("x-user") == "me"

@@ -87,6 +87,7 @@ async def test_a_changed_policy_is_taken_over_without_a_restart(tmp_path: Path) 
         (policy("second", "gateway_api_inference: true"), "gateway_api_inference was false and is true"),
         (policy("second", "responses: {usage: true}"), "responses.usage was false and is true"),
         (policy("second", "trusted_metadata: {x-team: a.b:team}"), "was [] and is [a.b]"),
+        (policy("second", "trusted_headers: [x-team]\nstrip_from_clients: [x-team]"), "was [] and is [x-team]"),
         (policy("second", "trusted_attributes: {x-from: source.address}"), "was [] and is [source.address]"),
         (
             policy("second", "responses: {checks: [{name: no, when: {tool_call: t}}]}").replace(

@@ -43,6 +43,15 @@ metadata_options:
       - remove_on_match:
           key_matcher: {prefix: x-pointsman-, ignore_case: true}
       - remove: x-gateway-model-name
+{{- with (include "pointsman.policy" . | fromJson).strip_from_clients }}
+- name: pointsman.strip_from_clients
+  typed_config:
+    "@type": type.googleapis.com/envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation
+    mutations:
+      {{- range . }}
+      - remove: {{ quote . }}
+      {{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "pointsman.envoy.health" -}}
