@@ -308,8 +308,8 @@ class PolicyFile(Section):
     )
     strip_from_clients: tuple[HeaderName, ...] = Field(
         default=(),
-        description="Those of trusted_headers that no client may set: Envoy takes away what clients send of them before "
-        "its filters, one of which sets them.",
+        description="Those of trusted_headers that no client may set: Envoy takes away what clients send of them "
+        "before its filters, one of which sets them.",
     )
     trusted_metadata: dict[HeaderName, MetadataPath] = Field(
         default_factory=dict,
