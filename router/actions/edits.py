@@ -20,3 +20,7 @@ class Edits:
     body: bytes | None = field(default=None, repr=False)
     remove: tuple[str, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+
+    def telling(self, metadata: tuple[tuple[str, str], ...]) -> Edits:
+        """The same with this metadata."""
+        return Edits(self.headers, self.body, self.remove, metadata)

@@ -31,6 +31,11 @@ class Beside:
         if self.shadow is not None:
             self.shadow.take(record, view, body)
 
+    def attend(self, quiet_for: Callable[[], float]) -> None:
+        """Give way to requests: see `Courtesy.attend`."""
+        if self.shadow is not None:
+            self.shadow.attend(quiet_for)
+
     async def settled(self) -> None:
         """Return once nothing waits."""
         for one in (self.capturer, self.shadow):

@@ -23,6 +23,7 @@ from router.extproc.head import RequestHead, read_head
 from router.extproc.mutations import Slot, decided, immediate, neutral, one_piece, streamed, wait_for_body
 from router.extproc.onlooker import Onlooker, TellResponse
 from router.extproc.room import Room
+from router.policy.eager import Done, begin
 from router.proto import ext_proc_pb2 as pb
 from router.request.reply import Reply
 from router.telemetry.instruments import Instruments
@@ -287,9 +288,14 @@ class Exchange:
     async def _outcome(self, judging: Judging) -> Edits | Reply:
         """What the judge says within the deadline, else the failure outcome."""
         self._began = time.time_ns()
+        limit: asyncio.Timeout | None = None
         try:
-            async with asyncio.timeout(self._deadline) as limit:
-                return await judging
+            began = time.perf_counter()
+            judged = begin(judging)
+            if isinstance(judged, Done):
+                return judged.value
+            async with asyncio.timeout(self._deadline - (time.perf_counter() - began)) as limit:
+                return await judged
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -297,7 +303,8 @@ class Exchange:
             # Not our cancellation: work that the judge shared with another request was cancelled under it.
             return self._failure("exception", error)
         except Exception as error:
-            return self._failure("deadline") if limit.expired() else self._failure("exception", error)
+            overdue = limit is not None and limit.expired()
+            return self._failure("deadline") if overdue else self._failure("exception", error)
 
     def _render(self, outcome: Edits | Reply) -> pb.ProcessingResponse:
         return decided(self._slot, outcome, self._head)

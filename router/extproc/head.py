@@ -83,9 +83,11 @@ def read_headers(message: pb.HttpHeaders) -> dict[str, str]:
     """First values by lower-case name, of `LISTS` all. Bytes beyond ASCII are read as Latin-1, which loses nothing."""
     headers: dict[str, str] = {}
     for header in message.headers.headers:
-        value = header.raw_value.decode("latin-1") if header.raw_value else header.value
+        raw = header.raw_value
+        value = raw.decode("latin-1") if raw else header.value
         name = header.key.lower()
-        if name in headers and name in LISTS:
+        if name not in headers:
+            headers[name] = value
+        elif name in LISTS:
             headers[name] = f"{headers[name]}, {value}"
-        headers.setdefault(name, value)
     return headers

@@ -244,5 +244,5 @@ class Pipeline:
             duration=time.perf_counter() - started,
             select=decided - settled,
         )
-        image_bytes = tuple(len(image.data) for image in view.images)
-        return Judgement(replace(answer, metadata=metadata_of(record)), record, view, image_bytes)
+        image_bytes = tuple([len(image.data) for image in view.images])
+        return Judgement(answer.telling(metadata_of(record)), record, view, image_bytes)

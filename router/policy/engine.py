@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from router.policy.agenda import Agenda, Agendas
 from router.policy.conclude import conclude, unanswered
+from router.policy.eager import Done, Waits, begin
 from router.policy.model import Policy
 from router.policy.plan import Standing, contenders
 from router.policy.profiles import profile_of
@@ -104,20 +105,45 @@ class Engine:
         deadline: float,
     ) -> None:
         """Ask heuristics one after the other, without a task for each: most are done before a task would start."""
-        left = list(names)
+        left = iter(names)
         began = self._clock()
+        late: list[SignalName] = []
+        waiting = Waiting()
+        before = WAITING.set(waiting)
         try:
-            async with asyncio.timeout(deadline - self._clock()):
-                while left and (began := self._clock()) < deadline:
-                    observations[left[0]] = await self._ask(left[0], view, started)
-                    del left[0]
-        except TimeoutError:
-            pass
+            for name in left:
+                began = self._clock()
+                asked = self._begin(name, view) if began < deadline else None
+                if isinstance(asked, Done):
+                    observations[name] = asked.value.took(self._clock() - began, 0.0, began - started)
+                    continue
+                waited = waiting.seconds
+                answer = await self._until(deadline, name, asked) if asked is not None else None
+                if answer is None:
+                    late.append(name)
+                    break
+                observations[name] = answer.took(self._clock() - began, waiting.seconds - waited, began - started)
+        finally:
+            WAITING.reset(before)
         # Of those that were not answered only the first was asked.
-        for name in left:
+        for name in (*late, *left):
             now = self._clock()
             observations[name] = TIMED_OUT.took(now - began, at=began - started)
             began = now
+
+    def _begin(self, name: SignalName, view: RequestView) -> Done[Observation] | Waits[Observation]:
+        try:
+            return begin(self._signals[name].observe(view))
+        except (Exception, asyncio.CancelledError) as error:
+            return Done(_without_answer(name, error))
+
+    async def _until(self, deadline: float, name: SignalName, asked: Waits[Observation]) -> Observation | None:
+        """The answer without its times; None where it is not there by the deadline."""
+        try:
+            async with asyncio.timeout(deadline - self._clock()):
+                return await _answer(name, asked)
+        except TimeoutError:
+            return None
 
     async def _ask_together(
         self,
@@ -158,20 +184,7 @@ class Engine:
         waiting = Waiting()
         before = WAITING.set(waiting)
         try:
-            observation = await self._signals[name].observe(view)
-        except asyncio.CancelledError:
-            asker = asyncio.current_task()
-            if asker is None or asker.cancelling():
-                raise
-            # Nobody cancelled the question: what the signal waited for was.
-            observation = failed("cancelled")
-        except TimeoutError:
-            # A server has a time of its own, within the request's.
-            observation = TIMED_OUT
-        except Exception as error:
-            # The message may quote the request; the type can't.
-            log.warning("signal %s raised %s", name, type(error).__name__)
-            observation = failed(type(error).__name__)
+            observation = await _answer(name, self._signals[name].observe(view))
         finally:
             WAITING.reset(before)
         return observation.took(self._clock() - began, waiting.seconds, began - started)
@@ -186,3 +199,26 @@ class Engine:
         for task in lingering:
             self._tasks_on_their_way_out.add(task)
             task.add_done_callback(self._tasks_on_their_way_out.discard)
+
+
+async def _answer(name: SignalName, asked: Awaitable[Observation]) -> Observation:
+    try:
+        return await asked
+    except (Exception, asyncio.CancelledError) as error:
+        return _without_answer(name, error)
+
+
+def _without_answer(name: SignalName, error: Exception | asyncio.CancelledError) -> Observation:
+    """What it means that asking ended like this; raises a cancellation of who asks."""
+    if isinstance(error, asyncio.CancelledError):
+        asker = asyncio.current_task()
+        if asker is None or asker.cancelling():
+            raise error
+        # Nobody cancelled the question: what the signal waited for was.
+        return failed("cancelled")
+    if isinstance(error, TimeoutError):
+        # A server has a time of its own, within the request's.
+        return TIMED_OUT
+    # The message may quote the request; the type can't.
+    log.warning("signal %s raised %s", name, type(error).__name__)
+    return failed(type(error).__name__)

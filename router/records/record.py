@@ -99,21 +99,26 @@ class DecisionRecord:
 
 def observation_json(observation: Observation) -> dict[str, Any]:
     """An observation, without the keys that say nothing."""
-    pairs: dict[str, Any] = {
-        "status": observation.status,
-        "matched": observation.matched,
-        "score": _rounded(observation.score),
-        "value": _rounded(observation.value),
-        "label": observation.label or None,
-        "reason": observation.reason or None,
-        "pack": observation.pack or None,
-        "evidence": [dict(_evidence(e)) for e in observation.evidence[:MAX_EVIDENCE]] or None,
-        "evidence_left_out": max(0, len(observation.evidence) - MAX_EVIDENCE) or None,
-        "ms": milliseconds(observation.duration),
-        "waited_ms": milliseconds(observation.waited) or None,
-        "at_ms": milliseconds(observation.at) or None,
-    }
-    return {key: value for key, value in pairs.items() if value is not None or key == "matched"}
+    # Each added by itself, since a line of the log has many of them, and of most keys they say nothing.
+    said: dict[str, Any] = {"status": observation.status, "matched": observation.matched}
+    for key, number in (("score", observation.score), ("value", observation.value)):
+        if number is not None and math.isfinite(number):
+            said[key] = round(number, 6)
+    if observation.label:
+        said["label"] = observation.label
+    if observation.reason:
+        said["reason"] = observation.reason
+    if observation.pack:
+        said["pack"] = observation.pack
+    if observation.evidence:
+        said["evidence"] = [dict(_evidence(e)) for e in observation.evidence[:MAX_EVIDENCE]]
+        if len(observation.evidence) > MAX_EVIDENCE:
+            said["evidence_left_out"] = len(observation.evidence) - MAX_EVIDENCE
+    said["ms"] = milliseconds(observation.duration)
+    for key, seconds in (("waited_ms", observation.waited), ("at_ms", observation.at)):
+        if spent := milliseconds(seconds):
+            said[key] = spent
+    return said
 
 
 def resolution_json(resolution: Resolution) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from router.request import (
     anthropic_messages,
+    long_base64,
     openai_chat,
     openai_completions,
     openai_embeddings,
@@ -101,6 +102,8 @@ def effective_method(method: str, headers: Mapping[str, str]) -> str:
     `headers` are by lower-case name. A request with `X-HTTP-Method-Override` and the like has several methods, and
     which one counts is the upstream's secret.
     """
+    if _carries_prompt(method):
+        return method
     named = (method, *(headers[name] for name in _METHOD_OVERRIDES if name in headers))
     return next((name for name in named if _carries_prompt(name)), method)
 
@@ -137,14 +140,17 @@ def unreadable(method: str, path: str, rules: ApiRules = ()) -> bool:
 def parse(api: Api, body: bytes) -> RequestView:
     """The request in `body`. Raises RequestError when it cannot be read."""
     try:
-        return _PARSERS[api](body)
+        if len(body) <= long_base64.LEAST:
+            return _PARSERS[api](body)
+        with long_base64.remembering():
+            return _PARSERS[api](body)
     except RecursionError:
         # The decoder reads deeper than those who read what it decoded.
         raise RequestError(400, "invalid_json", "The body is nested too deeply.") from None
 
 
 def _carries_prompt(method: str) -> bool:
-    return method.strip().upper() not in _WITHOUT_PROMPT
+    return method == "POST" or method.strip().upper() not in _WITHOUT_PROMPT
 
 
 def _found(path: str, rules: ApiRules) -> set[Api]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from router.request.free_text import read_freely
 from router.request.strict_json import JsonObject
@@ -26,7 +27,7 @@ class TopKeys:
     unseen: frozenset[str]
     beside: Mapping[str, Role]
 
-    @property
+    @cached_property
     def all(self) -> frozenset[str]:
         """Every key that the API has, the only ones that a pointer may name."""
         return self.read | self.facts | self.unseen | self.beside.keys()

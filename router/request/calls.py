@@ -15,13 +15,13 @@ from router.request.view import TextPart, ToolCallPart
 
 def read_name(name: str, pointer: str) -> Iterator[TextPart]:
     """A name as a text, unless it is a label, which tells a model nothing."""
-    if not is_label(name):
+    if name and not is_label(name):
         yield TextPart(pointer, name_text(name))
 
 
 def read_identifier(identifier: str, pointer: str) -> Iterator[TextPart]:
     """An identifier as a text, unless it looks like one that a server made up."""
-    if not is_identifier(identifier):
+    if identifier and not is_identifier(identifier):
         yield TextPart(pointer, name_text(identifier))
 
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 import pybase64
 
+from router.request.long_base64 import known_base64
 from router.request.view import SourceStatus
 
 
@@ -62,7 +63,9 @@ def read_base64_or_data_uri(text: str) -> Source:
     """The content of a field that takes base64 and, by custom, data URIs too. No media type for bare base64."""
     if ":" in text[:64]:
         return read_url(text)
-    data = _decode_base64(text)
+    data = known_base64(text, 0)
+    if data is None:
+        data = _decode_base64(text)
     return _malformed("invalid base64") if data is None else Source("inline", data)
 
 
@@ -83,12 +86,13 @@ def _read_data_uri(uri: str, start: int) -> Source:
         return _malformed("data URI with a malformed media type")
     if not all(map(_PARAMETER.match, parameters)):
         return _malformed("data URI with a malformed parameter")
-    payload = uri[comma + 1 :]
     if is_base64:
-        data = _decode_base64(payload)
+        data = known_base64(uri, comma + 1)
+        if data is None:
+            data = _decode_base64(uri[comma + 1 :])
         reason = "data URI with invalid base64"
     else:
-        data = _decode_percent(payload)
+        data = _decode_percent(uri[comma + 1 :])
         reason = "data URI with an illegal character or a broken percent escape"
     media_type = media_type.lower() or "text/plain"
     if data is None:

@@ -10,6 +10,7 @@ import re
 import msgspec
 import numpy as np
 
+from router.request.long_base64 import known_hollow
 from router.request.view import RequestView, Span
 
 
@@ -36,12 +37,17 @@ def locate_model(body: bytes) -> Span | None:
     found = _FIRST.match(body) or _LAST.search(body, max(0, len(body) - _NEAR))
     if found is not None:
         return Span(*found.span(1))
-    value = _ENVELOPE.decode(body).model
+    # Nearly all of a long body may have been taken out already.
+    hollow = known_hollow(body)
+    text = body if hollow is None else hollow.text
+    value = _ENVELOPE.decode(text).model
     size = len(memoryview(value))
     if not size:
         return None
     # A Raw is a view into the buffer that was decoded, so the difference of the addresses is the offset.
-    start = _address(value) - _address(body)
+    start = _address(value) - _address(text)
+    if hollow is not None:
+        return Span(hollow.place(start), hollow.place(start + size))
     return Span(start, start + size)
 
 

@@ -98,6 +98,8 @@ def text_of(value: object) -> str:
 
 def read_other_keys(parent: JsonObject, known: frozenset[str], pointer: str) -> Iterator[TextPart | ImagePart]:
     """What stands under the keys of the object at `pointer` that are not `known`; words of an API are left out."""
+    if parent.keys() <= known:
+        return
     others = {key: value for key, value in parent.items() if key not in known and value is not None}
     yield from read_freely(others, pointer)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from router.request.errors import RequestError
-from router.request.view import RequestView
+from router.request.view import RequestView, ToolResultPart
 
 MIB = 1024 * 1024
 
@@ -33,6 +33,23 @@ def check_size(body: bytes, limits: RequestLimits) -> None:
 
 def check_counts(view: RequestView, limits: RequestLimits) -> None:
     """Raises RequestError (400) for a request of too many parts or images; names the first that is too many."""
+    if _count(view) > limits.parts:
+        _name_the_first(view, limits)
+    if len(view.images) > limits.images:
+        raise _too_many("images", limits.images, view.images[limits.images].pointer)
+
+
+def _count(view: RequestView) -> int:
+    count = len(view.tools) + len(view.turns) + len(view.extras)
+    for turn in (*view.turns, *view.extras):
+        count += len(turn.parts)
+        for part in turn.parts:
+            if isinstance(part, ToolResultPart):
+                count += len(part.parts)
+    return count
+
+
+def _name_the_first(view: RequestView, limits: RequestLimits) -> None:
     count = len(view.tools)
     for turn in (*view.turns, *view.extras):
         count += 1
@@ -42,8 +59,6 @@ def check_counts(view: RequestView, limits: RequestLimits) -> None:
         count += 1
         if count > limits.parts:
             raise _too_many("parts", limits.parts, part.pointer)
-    if len(view.images) > limits.images:
-        raise _too_many("images", limits.images, view.images[limits.images].pointer)
 
 
 def _too_many(what: str, most: int, pointer: str) -> RequestError:

@@ -43,6 +43,8 @@ _REASONING = ("reasoning_content", "reasoning")
 _MESSAGE_KEYS = frozenset(
     {"role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call", *_REASONING}
 )
+# What most messages have, and nothing else.
+_USUAL_KEYS = frozenset({"role", "content"})
 _TOOL_KEYS = frozenset({"type", "function", "custom"})
 _DEFINITION_KEYS = frozenset({"name", "description"})
 ROLES: Final[dict[str, Role]] = {
@@ -77,11 +79,12 @@ _BESIDE: dict[str, Role] = {
 _KEYS = TopKeys(read=_BODY_KEYS, facts=FACT_KEYS, unseen=UNSEEN_KEYS, beside=_BESIDE)
 _INNER_KEYS = _MESSAGE_KEYS | _TOOL_KEYS | _DEFINITION_KEYS | _STREAM_OPTION_KEYS | CONTENT_KEYS | {"parameters"}
 _NAMED_KEYS = _KEYS.all | _INNER_KEYS
+_TOP_KEYS = _BODY_KEYS | FACT_KEYS
 
 
 def parse(body: bytes) -> RequestView:
     """The request in `body`. Raises RequestError with the JSON pointer of the offending value."""
-    request = object_at(decode(body, _NAMED_KEYS), "", _BODY_KEYS | FACT_KEYS)
+    request = object_at(decode(body, _NAMED_KEYS), "", _TOP_KEYS)
     model = request.get("model")
     return RequestView(
         api="openai.chat",
@@ -119,6 +122,8 @@ def _read_message(value: object, pointer: str) -> Turn:
     role = ROLES.get(string_at(required(message, "role", pointer), f"{pointer}/role"))
     if role is None:
         raise RequestError(400, "invalid_value", "Unknown role.", f"{pointer}/role")
+    if role != "tool" and message.keys() <= _USUAL_KEYS:
+        return Turn(pointer, role, read_content(message.get("content"), f"{pointer}/content"))
     return Turn(pointer, role, tuple(_read_parts(message, role, pointer)))
 
 

@@ -17,3 +17,7 @@ class Reply:
     body: bytes = field(repr=False)
     headers: tuple[tuple[str, str], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+
+    def telling(self, metadata: tuple[tuple[str, str], ...]) -> Reply:
+        """The same with this metadata."""
+        return Reply(self.status, self.content_type, self.body, self.headers, metadata)

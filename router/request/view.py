@@ -138,7 +138,7 @@ class ToolDefinition:
     parameters: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextSpan:
     """A piece of text with its place and role, whichever part it came from.
 
@@ -148,6 +148,11 @@ class TextSpan:
     pointer: str
     role: Role
     text: str = field(repr=False)
+
+    @cached_property
+    def ascii_lower(self) -> bytes | None:
+        """The text in lower case where all of it is ASCII, else None; kept, since many signals may look at it."""
+        return self.text.lower().encode() if self.text.isascii() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +230,11 @@ class RequestView:
             if text := "\n".join(filter(None, (tool.name, tool.description, tool.parameters))):
                 spans.append(TextSpan(tool.pointer, "developer", text))
         return tuple(spans)
+
+    @cached_property
+    def user_texts(self) -> tuple[TextSpan, ...]:
+        """Those of `texts` that are the user's."""
+        return tuple(span for span in self.texts if span.role == "user")
 
     @cached_property
     def latest_user_texts(self) -> tuple[TextSpan, ...]:

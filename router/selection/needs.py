@@ -94,9 +94,9 @@ class Needs:
         return tuple(self._missing(upstream))
 
     def _missing(self, upstream: Upstream) -> Iterator[Unmet]:
-        for name in sorted(self.inputs - set(upstream.modalities)):
+        for name in sorted(self.inputs.difference(upstream.modalities)):
             yield Unmet("input", name)
-        for name in sorted(self.outputs - set(upstream.outputs)):
+        for name in sorted(self.outputs.difference(upstream.outputs)):
             yield Unmet("output", name)
         if upstream.capabilities is not None:
             for name in sorted(self.abilities - upstream.capabilities):

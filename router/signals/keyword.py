@@ -45,6 +45,9 @@ from router.signals.texts import WHICH_TEXTS, Over, texts_over
 LONG_TEXT: Final = 65_536
 """Characters after which other requests get their turn before the next text is read."""
 
+NOTHING_FOUND: Final = observed(False, 0.0, value=0.0)
+"""The answer to most requests, whatever the method."""
+
 _TUNING: Final = {"similarity": ("fuzzy",), "threshold": ("bm25",), "case_sensitive": ("exact", "regex")}
 
 
@@ -138,7 +141,9 @@ class KeywordSignal:
             if read > LONG_TEXT:
                 read = 0
                 await asyncio.sleep(0)
-        missing = await self._read_images(view, tally)
+        missing = await self._read_images(view, tally) if self._reader is not None else ()
+        if not (missing or tally.best or tally.cut_short):
+            return NOTHING_FOUND
         matched = len(tally.found) >= self._settings.at_least
         if missing and not matched:
             reason = missing[0].detail
@@ -154,7 +159,7 @@ class KeywordSignal:
         )
 
     async def _read_images(self, view: RequestView, tally: Tally) -> tuple[Evidence, ...]:
-        """Search what is written in images, and tell which of them could not be read."""
+        """Search what is written in images, where there is a reader, and tell which of them could not be read."""
         if self._reader is None or self._search.done(tally):
             return ()
         missing = []

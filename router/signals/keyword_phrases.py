@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import sys
 import unicodedata
 from collections.abc import AsyncIterable, Iterator
@@ -31,8 +32,20 @@ _LEFT_EDGE: Final = rf"(?:\A|{_NO_WORD})"
 _RIGHT_EDGE: Final = rf"(?:\z|{_NO_WORD})"
 # White space, or one joiner as programs and addresses have them: side_effect, side-effect (with any of three hyphens).
 _BETWEEN: Final = r"(?:[\s\p{Z}]+|[_\x{2D}\x{2010}\x{2011}])"
-# Long blanks have to be squeezed and control characters passed over before a phrase can be said to be absent.
-_NOT_PLAIN: Final = re2.compile(rf"[\x00-\x08\x0e-\x1f\x7f]|[\s\p{{Z}}]{{{SPACES + 1},}}")
+# Long blanks have to be squeezed and control characters passed over before a phrase can be said to be absent. By this
+# table all blanks (RE2's, which has no vertical tab) are one, and all control characters; the rest is neither.
+_CONTROL, _BLANK, _OTHER = b"\0", b" ", b"x"
+_KINDS: Final = b"".join(
+    _BLANK if chr(code) in "\t\n\f\r " else _CONTROL if has_controls(chr(code)) else _OTHER for code in range(256)
+)
+_LONG_BLANK: Final = _BLANK * (SPACES + 1)
+
+# Characters that mean themselves in a pattern, behind an edge of a word perhaps, and what follows them.
+_PLAIN_BEGINNING: Final = re.compile(r"(?:\\b)?([A-Za-z0-9_ ,:;@#%&=<>/'\"~!-]+)(.?)", re.DOTALL)
+
+FEW_PHRASES: Final = 16
+"""So many are looked for one by one: that is faster than all at once, and keeps the interpreter. RE2 lets go of it, and
+threads beside the requests take it then."""
 
 
 class PhraseSearch:
@@ -49,16 +62,18 @@ class PhraseSearch:
         if regex:
             for index, pattern in enumerate(written):
                 self._patterns[index] = _compiled_by_user(pattern, case_sensitive, f"any[{index}]")
+            self._beginnings = tuple(_beginning(_normalized(pattern)) for pattern in written)
             return
         if sum(map(len, written)) > PHRASES_CHARACTERS:
             raise ValueError(f"any: more than {PHRASES_CHARACTERS:,} characters of phrases")
-        self._cores = tuple(_core(unicodedata.normalize("NFC", encodable(text)), case_sensitive) for text in written)
+        self._cores = tuple(_core(_normalized(text), case_sensitive) for text in written)
         self._reach = max(map(_longest, written))
         # One pass over a text says which phrases may be there, and mostly none is.
         self._set = re2.Set.SearchSet(_options(case_sensitive))
         for core in self._cores:
             self._set.Add(core)
         self._set.Compile()
+        self._words = _longest_words(written)
 
     def done(self, tally: Tally) -> bool:
         """Whether everything has been found and enough places are cited."""
@@ -66,7 +81,7 @@ class PhraseSearch:
 
     async def read(self, text: TextSpan, tally: Tally) -> None:
         """What occurs in the text as it was written, and what else in the text as it is read."""
-        if self._surely_without(text.text):
+        if self._surely_without(text):
             return
         here: set[int] = set()
         plain = await self._search(text.pointer, stretches(text.text, composed), tally, here)
@@ -74,16 +89,27 @@ class PhraseSearch:
             return
         await self._search(text.pointer, legible(text.text), tally, here)
 
-    def _surely_without(self, text: str) -> bool:
+    def _surely_without(self, text: TextSpan) -> bool:
         """Whether one plain look settles it, as it does for most requests: short, in ASCII, with no occurrence."""
-        if len(text) > PIECE_CHARACTERS or not text.isascii():
+        if len(text.text) > PIECE_CHARACTERS:
             return False
-        data = text.encode()
-        if _NOT_PLAIN.search(data) is not None:
+        lower = text.ascii_lower
+        if lower is None:
+            return False
+        kinds = lower.translate(_KINDS)
+        if _CONTROL in kinds or _LONG_BLANK in kinds:
             return False
         if self._regex:
-            return not any(pattern.search(data) for pattern in self._patterns.values())
-        return self._set.Match(data) is None
+            likely = [index for index, beginning in enumerate(self._beginnings) if beginning in lower]
+            data = text.text.encode() if likely else b""
+            return not any(self._patterns[index].search(data) for index in likely)
+        for word in self._words:
+            if word in lower:
+                break
+        else:
+            if self._words:
+                return True
+        return self._set.Match(text.text.encode()) is None
 
     async def _search(self, pointer: str, pieces: AsyncIterable[Stretch], tally: Tally, here: set[int]) -> bool:
         """Adds to the tally, and to `here`, what is not there yet; whether the text has no control characters."""
@@ -144,13 +170,18 @@ class PhraseSearch:
 
 def _compiled_by_user(pattern: str, case_sensitive: bool, where: str) -> Any:
     try:
-        program = re2.compile(unicodedata.normalize("NFC", encodable(pattern)), _options(case_sensitive))
+        program = re2.compile(_normalized(pattern), _options(case_sensitive))
     except re2.error as error:
         reason = error.args[0]
         raise ValueError(f"{where}: {reason.decode() if isinstance(reason, bytes) else reason}") from None
     if program.search("") is not None:
         raise ValueError(f"{where}: the pattern matches the empty text, and so every request")
     return program
+
+
+def _normalized(written: str) -> str:
+    """As texts are when they are searched: with a letter and its accent as one."""
+    return unicodedata.normalize("NFC", encodable(written))
 
 
 def _options(case_sensitive: bool) -> Any:
@@ -182,13 +213,35 @@ def _humps(words: list[str]) -> Iterator[str]:
         yield f"{head}{re2.escape(body)}{tail}"
 
 
+def _longest_words(phrases: tuple[str, ...]) -> tuple[bytes, ...]:
+    """A word of each phrase, in lower case: a text in ASCII that has none of them has none of the phrases.
+
+    Empty where that is not so, since letters of other scripts may be the same as some of ASCII but for their case, or
+    where there are too many.
+    """
+    if len(phrases) > FEW_PHRASES or not all(phrase.isascii() and phrase.split() for phrase in phrases):
+        return ()
+    return tuple({max(phrase.lower().split(), key=len).encode(): None for phrase in phrases})
+
+
+def _beginning(pattern: str) -> bytes:
+    """What every match in a text of ASCII begins with, in lower case; nothing where that is not plain to see."""
+    found = _PLAIN_BEGINNING.match(pattern)
+    if found is None or "|" in pattern:
+        return b""
+    plain, then = found.groups()
+    # What may occur no time at all is not part of it. To RE2, a repetition behind flags or an empty quotation is one of
+    # the character before these: (?i)* and \Q\E*.
+    return (plain[:-1] if then and then in "*?{(\\" else plain).lower().encode()
+
+
 def _cased(char: str) -> bool:
     return len(char.upper()) == len(char.lower()) == 1 and char.upper() != char.lower()
 
 
 def _longest(phrase: str) -> int:
     """Characters of the longest text that the phrase matches, with its edges."""
-    return len(unicodedata.normalize("NFC", encodable(phrase))) + SPACES * len(phrase.split()) + 2
+    return len(_normalized(phrase)) + SPACES * len(phrase.split()) + 2
 
 
 def _has_edge(char: str) -> bool:

@@ -70,7 +70,7 @@ def texts_over(view: RequestView, over: Over) -> tuple[TextSpan, ...]:
     if over == "latest":
         return view.latest_user_texts
     if over == "user":
-        return tuple(span for span in view.texts if span.role == "user")
+        return view.user_texts
     return view.texts
 
 

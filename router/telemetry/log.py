@@ -8,16 +8,18 @@ as `extra={"fields": {...}}`, or as a callable that makes them when the line is 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import re
+import select
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import msgspec
 
@@ -38,6 +40,11 @@ OURS = "router"
 """The logger above all of the project's own."""
 
 _LEVEL_WORDS = {"DEBUG": "debug", "INFO": "info", "WARNING": "warn", "ERROR": "error", "CRITICAL": "fatal"}
+
+
+def quieten_grpc() -> None:
+    """Call it before gRPC is loaded, which writes lines of its own to standard error. The environment goes first."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 class JsonFormatter(logging.Formatter):
@@ -67,6 +74,45 @@ class ConsoleFormatter(logging.Formatter):
         error = "".join(f" {key}={value}" for key, value in _error(record).items())
         line = f"{clock} {level:<5} {_event(record)}  {flat}{error}".rstrip()
         return line if line.isprintable() else "".join(map(_shown, line))
+
+
+class LineHandler(logging.Handler):
+    """Writes lines to a stream, some at a time: a write is a call of the system, and a line is one of many.
+
+    A write has whole lines, and no more bytes than a pipe takes at once (POSIX's `PIPE_BUF`), so that those of several
+    processes that share it do not mix. What was not written yet is written by `flush`. A process may have no stream.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__()
+        self._stream = stream
+        # By these, a line may be longer than in UTF-8.
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._errors = getattr(stream, "errors", None) or "surrogatepass"
+        self._lines: list[str] = []
+        self._bytes = 0
+        self._writing = threading.RLock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep its line, and write those before it where there is no room."""
+        try:
+            line = f"{self.format(record)}\n"
+            size = len(line) if line.isascii() else len(line.encode(self._encoding, self._errors))
+            with self._writing:
+                if self._bytes + size > select.PIPE_BUF:
+                    self.flush()
+                self._lines.append(line)
+                self._bytes += size
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write what there is; where nobody can take it any more, it is lost."""
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            lines, self._lines, self._bytes = self._lines, [], 0
+            if lines and self._stream is not None:
+                self._stream.write("".join(lines))
+                self._stream.flush()
 
 
 class QueuedHandler(logging.Handler):
@@ -119,11 +165,12 @@ class QueuedHandler(logging.Handler):
         if dropped:
             fields = {"fields": {"lines": dropped}}
             self._target.handle(logging.makeLogRecord({"msg": "log lines dropped", "levelname": "WARNING", **fields}))
+        self._target.flush()
 
 
 def configure_logging(form: LogFormat, level: str = "INFO") -> None:
     """Send every logger of the process to standard error in the given form."""
-    stream = logging.StreamHandler(sys.stderr)
+    stream = LineHandler(sys.stderr)
     stream.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
     handler = QueuedHandler(stream)
     atexit.register(_close_at_exit, handler)

@@ -2,9 +2,12 @@
 
     python tests/bench/two_workers.py [--blocks 10]
 
-Every request brings a picture that was never seen, so that the work is the image encoder's; each worker runs one model
-call at a time. Two Envoys stand before the same upstream, and blocks of requests go to the two in turn, over four
-connections. Needs two free cores. Goal: two workers at least 1.8 times one.
+Every request brings a picture that was never seen, a JPEG as clients send them, so that the work is the image encoder's
+and little of it the moving of bytes; each worker runs one model call at a time. Two Envoys stand before the same
+upstream, and blocks of requests go to the two in turn, four at a time. Bodies are made, and connections opened, before
+a block's clock starts; sending and reading is the client's work, and has to share the cores with Envoy and the workers.
+How much of the cores each of them took is told, so that it can be seen what was left for a second worker. Needs two
+free cores. Goal: two workers at least 1.8 times one.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import base64
 import io
 import json
+import os
 import random
 import subprocess
 import sys
@@ -25,11 +29,12 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from paired import CLUSTER, HERE, HOST, Client, free_port, wait_for_port  # noqa: E402
+from paired import CLUSTER, HERE, HOST, Client, cpu_seconds, free_port, wait_for_port  # noqa: E402
 
 from models.rendering import FIRST_UNSEEN_SEED, render  # noqa: E402
 from router.config.bootstrap import Address, BootstrapInputs, UpstreamCluster, render_bootstrap  # noqa: E402
 from router.config.envoy_binary import find_envoy  # noqa: E402
+from router.extproc.supervisor import ALLOCATOR  # noqa: E402
 
 CONNECTIONS = 4
 BLOCK = 48
@@ -50,17 +55,16 @@ class Pictures:
     """Requests with a picture each, no two alike."""
 
     def __init__(self) -> None:
-        self._rng = random.Random(4)
+        self._number = 0
         self._image = render("passport", FIRST_UNSEEN_SEED + 5).convert("RGB")
         self._image.thumbnail((512, 512))
 
     def body(self) -> bytes:
-        rng, image = self._rng, self._image
-        for _ in range(3):
-            image.putpixel((rng.randrange(image.width), rng.randrange(image.height)), (rng.randrange(256), 0, 0))
+        self._number += 1
         buffer = io.BytesIO()
-        image.save(buffer, "PNG")
-        url = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+        # Other bytes each time, whatever the codec makes of a pixel.
+        self._image.save(buffer, "JPEG", quality=90, comment=f"picture {self._number}")
+        url = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
         content = [{"type": "image_url", "image_url": {"url": url}}]
         return json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode()
 
@@ -68,27 +72,39 @@ class Pictures:
 def block_seconds(port: int, bodies: list[bytes]) -> float:
     """How long the bodies take, shared out among the connections."""
 
-    def ask(mine: list[bytes]) -> None:
-        for body in mine:
-            Client(port, body).ask()
+    def ask(mine: list[Client]) -> None:
+        for client in mine:
+            client.ask()
 
+    clients = [Client(port, body) for body in bodies]
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         started = time.perf_counter()
-        list(pool.map(ask, [bodies[index::CONNECTIONS] for index in range(CONNECTIONS)]))
+        list(pool.map(ask, [clients[index::CONNECTIONS] for index in range(CONNECTIONS)]))
         return time.perf_counter() - started
+
+
+def spent_by(pids: dict[str, int]) -> dict[str, float]:
+    """CPU seconds up to now."""
+    return {
+        "workers": sum(cpu_seconds(pid) for name, pid in pids.items() if name.startswith("worker")),
+        "envoys": sum(cpu_seconds(pid) for name, pid in pids.items() if name.startswith("envoy")),
+        "upstream": cpu_seconds(pids["upstream"]),
+        "client": time.process_time(),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=10)
     blocks = parser.parse_args().blocks
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: dict[str, subprocess.Popen[bytes]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         run = Path(folder)
 
         def start(name: str, *arguments: str) -> None:
             log = (run / f"{name}.log").open("wb")
-            processes.append(subprocess.Popen(arguments, stdout=log, stderr=log, cwd=ROOT))
+            environment = {**os.environ, **ALLOCATOR}
+            processes[name] = subprocess.Popen(arguments, stdout=log, stderr=log, cwd=ROOT, env=environment)
 
         try:
             upstream = free_port()
@@ -122,26 +138,35 @@ def main() -> None:
             for port in ports.values():
                 wait_for_port(port)
             time.sleep(2)
-            print(json.dumps(measure(ports, blocks), indent=2))
+            pids = {name: process.pid for name, process in processes.items()}
+            print(json.dumps(measure(ports, blocks, pids), indent=2))
         finally:
-            for process in reversed(processes):
+            for process in reversed(processes.values()):
                 process.terminate()
-            for process in processes:
+            for process in processes.values():
                 process.wait()
 
 
-def measure(ports: dict[int, int], blocks: int) -> dict[str, object]:
+def measure(ports: dict[int, int], blocks: int, pids: dict[str, int]) -> dict[str, object]:
     pictures = Pictures()
     rows = []
-    for _ in range(blocks + 1):
+    spent: dict[str, float] = dict.fromkeys(("workers", "envoys", "upstream", "client"), 0.0)
+    for number in range(blocks + 1):
         seconds = {}
         for count in random.sample([1, 2], 2):
             bodies = [pictures.body() for _ in range(BLOCK)]
+            before = spent_by(pids)
             seconds[count] = block_seconds(ports[count], bodies)
+            if number and count == 2:
+                spent = {name: spent[name] + more - before[name] for name, more in spent_by(pids).items()}
         rows.append((seconds[1], seconds[2]))
     rows = rows[1:]
     return {
         "blocks": blocks,
+        "body_bytes": len(pictures.body()),
+        "cores_taken_with_two": {
+            name: round(all_of / sum(two for _, two in rows), 3) for name, all_of in spent.items()
+        },
         "requests_a_second": {
             "one": round(BLOCK / median(one for one, _ in rows), 1),
             "two": round(BLOCK / median(two for _, two in rows), 1),

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from signal_fakes import ask, in_tool_result, said, turns_given, view
 
-from router.request.view import TextPart, ToolCallPart
+from router.request.view import TextPart, TextSpan, ToolCallPart
 from router.signals.base import Evidence
 from router.signals.keyword import KeywordSettings
 from router.signals.keyword_phrases import PhraseSearch
 from router.signals.keyword_tally import MAX_EVIDENCE, Tally
-from router.signals.pieces import SPACES
+from router.signals.pieces import SPACES, legible
 from router.signals.texts import composed, stretches
 
 
@@ -276,13 +276,33 @@ async def test_any_phrase_and_any_text_are_answered(phrases: list[str], text: st
             assert 0 <= evidence.span[0] < evidence.span[1] <= len(text)
 
 
+SHORT_LOOKS = [
+    PhraseSearch(("side effect", "x1"), case_sensitive=False, regex=False),
+    PhraseSearch(("side effect", "X1"), case_sensitive=True, regex=False),
+    PhraseSearch(("\u017fide effect", "1"), case_sensitive=False, regex=False),
+    PhraseSearch((*(f"word{number}" for number in range(40)), "side effect"), case_sensitive=False, regex=False),
+    PhraseSearch(("side +effect", "x1$"), case_sensitive=False, regex=True),
+    PhraseSearch(("x?1", "Side{0,2}effect", r"\bword7", "side|x1"), case_sensitive=False, regex=True),
+    PhraseSearch(("SideEffect+", "x{0}1"), case_sensitive=True, regex=True),
+    PhraseSearch(("xe\u0301?1", "side=\u0338?effect"), case_sensitive=False, regex=True),
+    PhraseSearch((r"x(?i)?1", r"side1\Q\E*effect", r"word7(?s){0}"), case_sensitive=False, regex=True),
+]
+
+
 @given(
-    st.lists(st.sampled_from(["side", "effect", " ", " " * 70, "\n", "x", "1", "side effect"]), max_size=12).map(
-        "".join
-    )
+    st.sampled_from(SHORT_LOOKS),
+    st.lists(
+        st.sampled_from(
+            [
+                *("side", "effect", "sideEffect", "Side", "EFFECT", "x", "1", "side effect", "side_effect", "word7"),
+                *(" ", " " * 64, " " * 65, "\n", "\x0b", "\x0c", "\x1c", "\0", "\x7f", "\u00ad", "\u017f"),
+            ]
+        ),
+        max_size=12,
+    ).map("".join),
 )
-async def test_the_short_look_never_hides_what_the_long_one_finds(text: str) -> None:
-    search = PhraseSearch(("side effect", "x1"), case_sensitive=False, regex=False)
-    tally = Tally()
-    await search._search("/p", stretches(text, composed), tally, set())
-    assert not (search._surely_without(text) and tally.found)
+async def test_the_short_look_never_hides_what_the_long_one_finds(search: PhraseSearch, text: str) -> None:
+    written, read = Tally(), Tally()
+    await search._search("/p", stretches(text, composed), written, set())
+    await search._search("/p", legible(text), read, set())
+    assert not (search._surely_without(TextSpan("/p", "user", text)) and (written.found or read.found))

@@ -4,13 +4,17 @@ import io
 import json
 import logging
 import os
+import select
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from router.telemetry.log import ConsoleFormatter, JsonFormatter, QueuedHandler
+from router.telemetry.log import ConsoleFormatter, JsonFormatter, LineHandler, QueuedHandler
 
 
 def record_of(message: str, fields: object = None, exc_info: object = None) -> logging.LogRecord:
@@ -137,3 +141,54 @@ def test_a_target_gets_the_record_itself() -> None:
     handler.emit(record_of("hello"))
     handler.close()
     assert out.getvalue() == "hello\n"
+
+
+class Writes(io.StringIO):
+    """A stream that remembers what was written at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.all.append(text)
+        return len(text)
+
+
+@given(st.lists(st.text("a\u00e9\U0001f600", max_size=3000), max_size=8))
+def test_lines_are_written_some_at_a_time_and_never_cut_or_mixed(messages: list[str]) -> None:
+    out = Writes()
+    handler = LineHandler(out)
+    for message in messages:
+        handler.handle(record_of(message.replace("%", "")))
+    handler.flush()
+    assert "".join(out.all) == "".join(f"{message}\n" for message in messages)
+    for text in out.all:
+        assert text.endswith("\n")
+        assert len(text.encode()) <= select.PIPE_BUF or text.count("\n") == 1
+
+
+def test_lines_are_measured_as_the_stream_writes_them() -> None:
+    writes: list[bytes] = []
+
+    class Pipe(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            writes.append(bytes(data))
+            return len(writes[-1])
+
+    stream = io.TextIOWrapper(io.BufferedWriter(Pipe()), encoding="latin-1", errors="backslashreplace")
+    handler = LineHandler(stream)
+    for _ in range(4):
+        handler.emit(record_of("\u4e2d" * 300))
+    handler.flush()
+    assert [len(write) for write in writes] == [2 * 1801, 2 * 1801]
+    stream.close()
+
+
+def test_a_process_without_standard_error_logs_to_nobody() -> None:
+    handler = LineHandler(None)
+    handler.handle(record_of("line"))
+    handler.flush()
