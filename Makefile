@@ -22,7 +22,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	@$(BIN)/python -m tests.system_packages
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

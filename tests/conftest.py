@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import settings
 
 # Laws hold on a busy machine too.
@@ -14,3 +16,13 @@ settings.load_profile("unhurried")
 # of its own, would give it to all others.
 os.environ.pop("COLUMNS", None)
 import router.cli.output  # noqa: E402, F401
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with many slow tests first where processes take a file at a time: none is left for the end, with one alone
+    at work. It needs `--no-loadscope-reorder`.
+    """
+    if hasattr(config, "workerinput"):
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+        items.sort(key=lambda item: -slow[item.path])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,14 +55,14 @@ class Received:
                 self.metrics.update(metric.name for scope in of_resource.scope_metrics for metric in scope.metrics)
             self.changed.notify_all()
 
-    def until(self, count: int) -> list[Span]:
-        """All spans, once there are so many; blocks."""
+    def until(self, count: int, of: Callable[[Span], bool] = lambda _: True) -> list[Span]:
+        """The spans that are so, once there are so many; blocks. Those of one request may come in several batches."""
         limit = time.monotonic() + PATIENCE
         with self.changed:
-            while len(self.spans) < count:
+            while len(found := [span for span in self.spans if of(span)]) < count:
                 if not self.changed.wait(limit - time.monotonic()):
                     pytest.fail(f"waited for {count} spans; there are {[span.name for span in self.spans]}")
-            return list(self.spans)
+            return found
 
 
 class _Traces(trace_service_pb2_grpc.TraceServiceServicer):

@@ -48,7 +48,10 @@ OPEN: Final = ("/livez",)
 """Answered without a token: it says nothing but that the address answers."""
 
 AT_ONCE: Final = 32
-"""Answers at a time; more are told to come again."""
+"""Answers at a time; more are told to come again, but for those who ask whether the address answers."""
+
+LOGINS: Final = 8
+"""Sign-ins at a time of those; whoever has not shown the token yet leaves room for those who have."""
 
 COOKIE: Final = "pointsman_session"
 SESSION_SECONDS: Final = 12 * 3600
@@ -91,22 +94,33 @@ class Guard:
         self._sessions = None if access.token is None else Sessions(access.token)
         self._at_once = at_once
         self._running = 0
+        self._signing_in = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] != "http":
             return
         sending = _with_headers(send)
-        if self._running >= self._at_once:
+        request = Request(scope, receive)
+        if request.url.path in OPEN:
+            await self._answer(request, sending)
+            return
+        signs_in = self._sessions is not None and request.url.path == LOGIN
+        if self._running >= self._at_once or (signs_in and self._signing_in >= LOGINS):
             busy = JSONResponse({"error": "too many ask at once; try again"}, 503, {"retry-after": "1"})
             await busy(scope, receive, sending)
             return
         self._running += 1
+        self._signing_in += signs_in
         try:
-            answered = await self._refusal(Request(scope, receive))
-            await (self._app if answered is None else answered)(scope, receive, sending)
+            await self._answer(request, sending)
         finally:
             self._running -= 1
+            self._signing_in -= signs_in
+
+    async def _answer(self, request: Request, send: Send) -> None:
+        refusal = await self._refusal(request)
+        await (self._app if refusal is None else refusal)(request.scope, request.receive, send)
 
     async def _refusal(self, request: Request) -> Response | None:
         """What is answered in place of the application; None lets the request in."""
@@ -204,11 +218,12 @@ def host_of(text: str) -> str:
     host, port = text.strip().lower(), ""
     if host.startswith("["):
         host, bracket, port = host[1:].partition("]")
-        if not bracket:
+        if not bracket or port[:1] not in ("", ":"):
             return ""
+        port = port[1:]
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
-    if port.strip(":") and not port.strip(":").isdigit():
+    if port and not (port.isascii() and port.isdigit()):
         return ""
     try:
         return str(ipaddress.ip_address(host))

@@ -10,7 +10,10 @@ import asyncio
 import socket
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from router.admin.guard import HEADERS
 
 CONNECTIONS: Final = 64
 """At a listener at a time, those with which TLS is still being agreed among them; more are closed at once."""
@@ -70,6 +73,21 @@ class PatientProtocol(H11Protocol):
         """See `asyncio.Protocol`."""
         self._watch.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """See `H11Protocol`: what is no HTTP reaches no application, which would give its answers their headers."""
+        headers = [
+            ("content-type", "text/plain; charset=utf-8"),
+            ("connection", "close"),
+            *HEADERS.items(),
+        ]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=msg.encode("ascii")),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _look(self) -> None:
         """End a connection on which the same has been going on for too long."""

@@ -12,14 +12,26 @@ from typing import Annotated, Literal
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Routes LLM requests by evidence, beside Envoy.")
-packs_app = typer.Typer(no_args_is_help=True, help="Model packs.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # What a variable has may be what a request says.
+    pretty_exceptions_show_locals=False,
+    help="Routes LLM requests by evidence, beside Envoy.",
+)
+packs_app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False, help="Model packs.")
 app.add_typer(packs_app, name="packs")
-rewards_app = typer.Typer(no_args_is_help=True, help="Feedback for selections that learn.")
+rewards_app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_show_locals=False, help="Feedback for selections that learn."
+)
 app.add_typer(rewards_app, name="rewards")
-records_app = typer.Typer(no_args_is_help=True, help="Decision records that `serve` has kept.")
+records_app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_show_locals=False, help="Decision records that `serve` has kept."
+)
 app.add_typer(records_app, name="records")
-import_app = typer.Typer(no_args_is_help=True, help="Policies out of other routers' configurations.")
+import_app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_show_locals=False, help="Policies out of other routers' configurations."
+)
 app.add_typer(import_app, name="import")
 
 PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.", show_default=False)]
@@ -150,6 +162,10 @@ def serve(
     ] = "INFO",
 ) -> None:
     """Serve ext_proc: start the workers and keep them running until SIGTERM or Ctrl-C."""
+    from router.telemetry.log import quieten_grpc
+
+    quieten_grpc()
+
     from router.cli.administering import AdminFlags
     from router.cli.serve import run_serve
 
@@ -204,6 +220,12 @@ def evaluate(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write a page with plots; it shows what failed cases say."),
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown", metavar="FILE", help="Write the figures as Markdown; names failed cases, no content."
+        ),
+    ] = None,
     least: Annotated[
         float | None,
         typer.Option("--min", metavar="SHARE", min=0, max=1, help="Share of cases that must pass; default: all."),
@@ -231,6 +253,7 @@ def evaluate(
             cases,
             as_json=as_json,
             html=html,
+            markdown=markdown,
             least=least,
             tune=tune or (),
             write=write,

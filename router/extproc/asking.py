@@ -14,7 +14,9 @@ from router.signals.resources import Resources
 async def signals_of(loaded: LoadedPolicy, machinery: Machinery) -> dict[SignalName, Signal]:
     """Built and prepared; raises SignalSetupError."""
     encoders = machinery.encoders
-    resources = Resources(encoders.text, encoders.vision, encoders.classifiers, machinery.reader, loaded.base)
+    resources = Resources(
+        encoders.text, encoders.vision, encoders.classifiers, machinery.reader, loaded.base, encoders.heads
+    )
     # Files that signals name are read here, and long lists of patterns compiled.
     signals = await asyncio.to_thread(_build_signals, loaded, resources)
     for built in signals.values():

@@ -190,6 +190,7 @@ async def _serve_with(
     tenure = Tenure(house, door, readiness, instruments, options.threads)
     watch = Watch(readiness, door, house, canary, DRAIN_NOTICE)
     policy = house.loaded.policy.digest
+    house.beside.attend(door.quiet_for)
     sight.serves(lambda: tenure.house, explainer, readiness)
     instruments.sources.update(of_house(lambda: tenure.house, room))
     admit(instruments, house.loaded)
@@ -198,11 +199,14 @@ async def _serve_with(
     # What was built lives as long as the worker: the collector need not look at it again with every request.
     gc.collect()
     gc.freeze()
+    # What opening models and checking them took, and the models do not keep.
+    trimmer.after(WORTHWHILE_BYTES)
     await service.start()
     await readiness.gained(time.monotonic() - started, policy)
 
     def moved(house: House) -> None:
         watch.follow(house)
+        house.beside.attend(door.quiet_for)
         admit(instruments, house.loaded)
         prices.take(house.loaded)
         room.limit = house.loaded.limits.held_bytes

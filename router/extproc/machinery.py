@@ -78,6 +78,8 @@ class Needs:
     queue: int
     cache_bytes: int
     images: ImageLimits
+    heads: frozenset[str] = frozenset()
+    """Heads of the text pack that are asked."""
     remote: RemoteImages | None = None
     servers: tuple[tuple[TowerKind, RemoteServer], ...] = ()
 
@@ -88,6 +90,7 @@ class Needs:
             and (other.encoders.dimension, other.images, other.remote)
             == (self.encoders.dimension, self.images, self.remote)
             and self.reads_images >= other.reads_images
+            and self.heads >= other.heads
         )
 
 
@@ -146,9 +149,18 @@ def needs_of(loaded: LoadedPolicy, packs: OpenPacks, threads: int) -> Needs:
         queue=limits.queue,
         cache_bytes=limits.cache_bytes,
         images=ImageLimits(bytes=limits.image_bytes, pixels=limits.image_pixels),
+        heads=heads_of(loaded, packs),
         remote=loaded.remote_images.made(limits.queue) if loaded.remote_images else None,
         servers=servers_of(loaded),
     )
+
+
+def heads_of(loaded: LoadedPolicy, packs: OpenPacks) -> frozenset[str]:
+    """The heads that the policy's signals ask for and the text pack has; none where another server runs its tower."""
+    if packs.text is None or packs.text.manifest.heads is None or "text" in loaded.encoders.elsewhere:
+        return frozenset()
+    asked_for = {head for spec in asked(loaded) for head in spec.settings.heads}
+    return frozenset(head.name for head in packs.text.manifest.heads.heads if head.name in asked_for)
 
 
 def servers_of(loaded: LoadedPolicy) -> tuple[tuple[TowerKind, RemoteServer], ...]:
@@ -189,6 +201,7 @@ def open_machinery(needs: Needs, packs: OpenPacks, loop: asyncio.AbstractEventLo
             cache,
             needs.images,
             classifiers=packs.classifiers,
+            heads=needs.heads,
             dimension=needs.encoders.dimension,
             fetcher=fetcher,
             remotes=remotes,

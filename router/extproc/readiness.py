@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -79,6 +81,8 @@ class Door:
         self._telling = telling or Telling()
         self._unjudged = Unjudged(policy, self._telling)
         self._tenant = _Tenant(judge) if judge is not None else None
+        self._requests = 0
+        self._quiet_since = -math.inf
 
     @property
     def open(self) -> bool:
@@ -103,17 +107,30 @@ class Door:
 
     async def judge_headers(self, head: RequestHead) -> Edits | Reply:
         """See `Judge`; raises NotReadyError once shut."""
-        with self._believed().judging() as judge:
+        with self._attended(), self._believed().judging() as judge:
             return await judge.judge_headers(head)
 
     async def judge(self, head: RequestHead, body: bytes) -> Edits | Reply:
         """See `Judge`; raises NotReadyError once shut."""
-        with self._believed().judging() as judge:
+        with self._attended(), self._believed().judging() as judge:
             return await judge.judge(head, body)
 
     def judging(self) -> contextlib.AbstractContextManager[Judge]:
         """The judge, for as long as this is entered; raises NotReadyError once shut."""
         return self._believed().judging()
+
+    def quiet_for(self) -> float:
+        """Seconds since the last request was judged, 0 while any is."""
+        return 0.0 if self._requests else time.monotonic() - self._quiet_since
+
+    @contextlib.contextmanager
+    def _attended(self) -> Iterator[None]:
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._quiet_since = time.monotonic()
 
     def failed(self, head: RequestHead | None, kind: FailureKind) -> Edits | Reply:
         """The outcome for a request that could not be judged, by the policy that serves now."""

@@ -1,7 +1,8 @@
 """How many bytes of request bodies a worker has in hand, and whether there is room for more.
 
 A body costs several times its size while it is judged. Past the bound requests are shed, before their bodies are sent
-here where their length is known. Once a crowd has gone, `memory.py` is told. Belongs to one event loop.
+here where their length is known; what has come of messages that are still on their way is in hand, too. Once a crowd
+has gone, `memory.py` is told. Belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Room:
         self._most = 0
         self._cleared = cleared
 
-    def fits(self, size: int) -> bool:
-        """Whether a body of this size can be taken in hand now."""
-        return self.held == 0 or self.held + size <= self.limit
+    def fits(self, size: int, own: int = 0) -> bool:
+        """Whether so many bytes more can be taken in hand now, by whoever has `own` bytes of a body in hand already."""
+        return self.held == own or self.held + size <= self.limit
 
     def hold(self, size: int) -> None:
         """Take so many bytes in hand, whether there is room or not: whoever asks first asks `fits`."""

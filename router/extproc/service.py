@@ -17,12 +17,12 @@ from router.extproc.exchange import Exchange, Judge
 from router.extproc.listening import bound
 from router.extproc.onlooker import TellResponse
 from router.extproc.room import Room
-from router.extproc.serving.call import Call, CallError, Status
+from router.extproc.serving.call import Call
 from router.extproc.serving.connection import Handler
 from router.extproc.serving.health import Health
 from router.extproc.serving.server import Server
 from router.extproc.sockets import SocketUnavailableError
-from router.extproc.unary import RefusedError, Unary
+from router.extproc.unary import Unary, served
 from router.proto import ext_proc_pb2 as pb
 from router.telemetry.instruments import Instruments
 
@@ -80,15 +80,15 @@ def build_service(
 
     `address` is `unix:/path` or `host:port`. `body_bytes` is the largest body that Envoy is set up to send, `deadline`
     the seconds that the judge has for a request, `socket_mode` the permissions of a Unix socket. `tell_response` is
-    given what was read of responses that Envoy shows. `tls` is for TCP. `room` bounds the
-    bodies that exchanges have in hand together, `checking` lends the checks of answers. `unary` has
+    given what was read of responses that Envoy shows. `tls` is for TCP. `room` bounds the bodies that exchanges have in
+    hand together, and what has come of messages, `checking` lends the checks of answers. `unary` has
     what else is served there, by path. Raises SocketUnavailableError.
     """
     health = Health(("", SERVICE_NAME))
     handlers = {
         f"/{SERVICE_NAME}/Process": _process(judge, deadline, instruments, body_bytes, tell_response, room, checking),
         **health.handlers,
-        **{path: _unary(answer) for path, answer in (unary or {}).items()},
+        **{path: served(answer) for path, answer in (unary or {}).items()},
     }
     files = CertificateFiles(tls) if tls is not None else None
     try:
@@ -98,7 +98,8 @@ def build_service(
         raise SocketUnavailableError(str(error)) from error
     listener, path = bound(address)
     # A replaced body may be a little longer than the one that came; nobody bounds what is sent.
-    return Service(Server(handlers, listener, body_bytes + HEADERS_BYTES, files), health, path, socket_mode)
+    server = Server(handlers, listener, body_bytes + HEADERS_BYTES, files, room)
+    return Service(server, health, path, socket_mode)
 
 
 def _process(
@@ -117,20 +118,6 @@ def _process(
                 await call.send(response.SerializeToString())
 
     return process
-
-
-def _unary(answer: Unary) -> Handler:
-    async def handler(call: Call) -> None:
-        try:
-            request = await anext(call)
-        except StopAsyncIteration:
-            raise CallError(Status.INVALID_ARGUMENT, "Send one message.") from None
-        try:
-            await call.send(await answer(request))
-        except RefusedError as error:
-            raise CallError(Status[error.code], error.why) from None
-
-    return handler
 
 
 class _Messages:

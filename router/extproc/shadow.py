@@ -2,7 +2,7 @@
 
 Nothing is done by it: it has no answer to give, counts towards no selection, and what goes wrong in it is a line in the
 log. What the policy in force has observed counts for it as well, where the signal is the same; only what is missing is
-asked, when the models have nothing else to do.
+asked, a step at a time, when neither the models nor the worker have anything else to do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 
 from router.config.handling import ShadowSettings
 from router.extproc.afterwards import Afterwards, idle_within
+from router.extproc.courtesy import Courtesy
 from router.inference.executor import InferenceExecutor
 from router.policy.engine import Engine
 from router.policy.model import Policy
@@ -31,7 +32,10 @@ from router.telemetry.instruments import Instruments
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS: Final = 1.0
-"""How long the models are waited for; a request that comes in a busier time is not compared."""
+"""How long a moment is waited for in which nothing else is to be done; a request of a busier time is not compared."""
+
+GIVING_WAY_SECONDS: Final = 10.0
+"""How long what was begun may give way to requests all in all, beside the time that the policy has for a decision."""
 
 SECONDS: Final = 90.0
 """For one request; the policy's own time for a decision is shorter."""
@@ -56,11 +60,12 @@ class Remembered:
 
 
 class Recalling:
-    """A signal that is asked only where its answer is not known already."""
+    """A signal that is asked only where its answer is not known already, and gives way to requests then."""
 
-    def __init__(self, signal: Signal, remembered: Remembered) -> None:
+    def __init__(self, signal: Signal, remembered: Remembered, courtesy: Courtesy) -> None:
         self._signal = signal
         self._remembered = remembered
+        self._courtesy = courtesy
 
     @property
     def name(self) -> SignalName:
@@ -78,7 +83,7 @@ class Recalling:
     async def observe(self, view: RequestView) -> Observation:
         """What is known, or the signal's answer."""
         known = self._remembered.known.get(self.name)
-        return known if known is not None else await self._signal.observe(view)
+        return known if known is not None else await self._courtesy.step_by_step(self._signal.observe(view))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,8 @@ class Shadow:
         self._put = put
         self._release = release
         self._remembered = Remembered()
-        recalling = {name: Recalling(signal, self._remembered) for name, signal in other.signals.items()}
+        self._courtesy = courtesy = Courtesy()
+        recalling = {name: Recalling(signal, self._remembered, courtesy) for name, signal in other.signals.items()}
         self._engine = Engine(other.policy, recalling)
         self._afterwards: Afterwards[Answered] = Afterwards(
             self._compare,
@@ -123,6 +129,10 @@ class Shadow:
             settings.queue,
             SECONDS,
         )
+
+    def attend(self, quiet_for: Callable[[], float]) -> None:
+        """Give way to requests: see `Courtesy.attend`."""
+        self._courtesy.attend(quiet_for)
 
     def take(self, record: DecisionRecord, view: RequestView, _: bytes) -> None:
         """Compare this request, if it is one of the share; later, and never waited for."""
@@ -159,14 +169,16 @@ class Shadow:
         self._tell(stored, compared, exact)
 
     async def _asked(self, stored: StoredRecord, view: RequestView) -> Verdict | None:
-        """The other policy's verdict, with what is missing asked; None where the models had no time for it."""
+        """The other policy's verdict, with what is missing asked; None where there was no time for it."""
         for executor in self._executors:
             if not await idle_within(executor, IDLE_SECONDS):
                 return None
+        if not await self._courtesy.turn(IDLE_SECONDS):
+            return None
         known = self._other.redecider.usable(stored, self._basis)
         self._remembered.known = known
         try:
-            verdict = await self._engine.decide(view, self._other.budget)
+            verdict = await self._engine.decide(view, self._other.budget + GIVING_WAY_SECONDS)
         finally:
             self._remembered.known = {}
         late = (one for name, one in verdict.observations.items() if name not in known)
@@ -178,7 +190,7 @@ class Shadow:
         assert after is not None
         if compared.changed:
             names = self._instruments.names
-            labels = {"from": names.of("decision", before.decision), "to": names.of("decision", after.decision)}
+            labels = {"from": names.of("decision", before.decision), "to": names.of("shadow", after.decision)}
             self._instruments.shadow_differences.add(1, labels)
             fields = {"record": stored.record, "from": before.decision, "to": after.decision}
             logger.info("shadow differs", extra={"fields": fields})

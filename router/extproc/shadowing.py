@@ -53,7 +53,7 @@ async def shadow_of(
             logger.error("no shadow policy, the policy goes on without", extra={"fields": fields})
         return None
     names = (decision.name for decision in other.policy.all_decisions)
-    instruments.names.admit("decision", (*names, "default"))
+    instruments.names.admit("shadow", ("default", *names))
     executors = [one.executor for one in (machinery, own) if one is not None]
     return Shadow(
         loaded.shadow,

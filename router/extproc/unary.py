@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
+from router.extproc.serving.call import Call, CallError, Status
+from router.extproc.serving.connection import Handler
+
 Code = Literal["RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED", "INVALID_ARGUMENT"]
 
 Unary = Callable[[bytes], Awaitable[bytes]]
@@ -18,3 +21,19 @@ class RefusedError(Exception):
         super().__init__(why)
         self.code = code
         self.why = why
+
+
+def served(answer: Unary) -> Handler:
+    """What serves it."""
+
+    async def handler(call: Call) -> None:
+        try:
+            request = await anext(call)
+        except StopAsyncIteration:
+            raise CallError(Status.INVALID_ARGUMENT, "Send one message.") from None
+        try:
+            await call.send(await answer(request))
+        except RefusedError as error:
+            raise CallError(Status[error.code], error.why) from None
+
+    return handler

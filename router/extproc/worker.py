@@ -17,7 +17,7 @@ from router.extproc.life import DRAIN_GRACE, DRAIN_NOTICE, serve
 from router.extproc.lifeline import end_with_supervisor
 from router.extproc.options import WorkerOptions
 from router.extproc.sockets import SocketUnavailableError
-from router.telemetry.log import configure_logging
+from router.telemetry.log import configure_logging, quieten_grpc
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ def main() -> int:
 
     With `--check` it only finds out whether this code can read the policy, and serves nothing.
     """
+    quieten_grpc()
     options, check = _read_options()
     end_with_supervisor(DRAIN_NOTICE + DRAIN_GRACE + 1)
     try:

@@ -8,13 +8,27 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from router.telemetry.waiting import WAITING
 
 T = TypeVar("T")
+
+_GIVES_WAY: Final[ContextVar[bool]] = ContextVar("gives way", default=False)
+
+
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """What is asked for in here, and by tasks that begin in here, waits behind all that is asked for elsewhere."""
+    before = _GIVES_WAY.set(True)
+    try:
+        yield
+    finally:
+        _GIVES_WAY.reset(before)
 
 
 class Overloaded(Exception):
@@ -22,31 +36,34 @@ class Overloaded(Exception):
 
 
 class InferenceExecutor:
-    """`threads` jobs run at a time and `queue` more may wait, in the order they came. Belongs to one event loop."""
+    """`threads` jobs run at a time and `queue` more may wait, in the order they came. Belongs to one event loop.
+
+    As many again may wait that give way: they take no place of the others, and start when none of the others waits.
+    """
 
     def __init__(self, threads: int, queue: int) -> None:
         if threads < 1 or queue < 0:
             raise ValueError(f"threads={threads} must be at least 1 and queue={queue} at least 0")
         self.threads = threads
         self._queue = queue
-        self._waiting = 0
-        self._running = 0
+        self._line: dict[asyncio.Future[None], None] = {}
+        self._behind: dict[asyncio.Future[None], None] = {}
+        self._free = threads
         self._closed = False
         self._done = 0
         self._shed = 0
         self._begun: dict[concurrent.futures.Future[Any], float] = {}
-        self._slots = asyncio.Semaphore(threads)
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="inference")
 
     @property
     def waiting(self) -> int:
         """Jobs that have not started."""
-        return self._waiting
+        return len(self._line) + len(self._behind)
 
     @property
     def running(self) -> int:
         """Jobs that hold a thread."""
-        return self._running
+        return self.threads - self._free
 
     @property
     def done(self) -> int:
@@ -61,7 +78,7 @@ class InferenceExecutor:
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
-        return self._running == 0 and self._waiting == 0
+        return self._free == self.threads
 
     @property
     def longest(self) -> float:
@@ -119,21 +136,40 @@ class InferenceExecutor:
     async def _wait_for_slot(self) -> None:
         if self._closed:
             raise Overloaded("the executor is closed")
-        if self._slots.locked() and self._waiting >= self._queue:
-            raise Overloaded(f"{self._waiting} jobs wait already")
-        self._waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._waiting -= 1
-        self._running += 1
+        line = self._behind if _GIVES_WAY.get() else self._line
+        if self._free:
+            # Nobody waits, or whoever did would have it.
+            self._free -= 1
+        elif len(line) >= self._queue:
+            raise Overloaded(f"{len(line)} jobs wait already")
+        else:
+            await self._wait_in(line)
         if self._closed:
             self._free_slot()
             raise Overloaded("the executor is closed")
 
+    async def _wait_in(self, line: dict[asyncio.Future[None], None]) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        line[turn] = None
+        try:
+            await turn
+        except asyncio.CancelledError:
+            line.pop(turn, None)
+            if not turn.cancelled():
+                # Its turn had come just then.
+                self._free_slot()
+            raise
+
     def _free_slot(self) -> None:
-        self._running -= 1
-        self._slots.release()
+        """To whose turn it is, if anybody waits."""
+        for line in (self._line, self._behind):
+            while line:
+                turn = next(iter(line))
+                del line[turn]
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._free += 1
 
     def _finished(self, job: concurrent.futures.Future[Any]) -> None:
         self._begun.pop(job, None)

@@ -12,10 +12,10 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_BYTES: Final = 32
 ID_BYTES: Final = 8
@@ -51,7 +51,7 @@ class Keys:
             return PLAIN + content
         nonce = os.urandom(NONCE_BYTES)
         head = SEALED + self._first
-        sealed = AESGCM(self._keys[self._first]).encrypt(nonce, content, _binding(record, head))
+        sealed = _cipher(self._keys[self._first]).encrypt(nonce, content, _binding(record, head))
         return head + nonce + sealed
 
     def open(self, record: str, stored: bytes) -> bytes:
@@ -66,10 +66,19 @@ class Keys:
         key = self._keys.get(head[1:])
         if key is None:
             raise SealError(f"is encrypted with the key {head[1:].hex()}, which is not among those given")
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+
         try:
-            return AESGCM(key).decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], _binding(record, head))
+            return _cipher(key).decrypt(rest[:NONCE_BYTES], rest[NONCE_BYTES:], _binding(record, head))
         except InvalidTag:
             raise SealError("is not what was stored for this record") from None
+
+
+def _cipher(key: bytes) -> AESGCM:
+    # Only whoever has keys loads it: it takes some 6 MB of each process.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    return AESGCM(key)
 
 
 def read_keys(text: str) -> Keys:

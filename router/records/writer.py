@@ -11,12 +11,12 @@ import logging
 import random
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Final
+from typing import Final, Literal
 
-from opentelemetry.metrics import Counter
+from opentelemetry import metrics
 
 from router.config.handling import CaptureSettings, RecordSettings
 from router.records.basis import Basis
@@ -54,16 +54,19 @@ AWAY_SECONDS: Final = 30.0
 Item = DecisionRecord | ContentRow | ShadowRow
 """What is queued: a record, or what lies beside one."""
 
+Kind = Literal["record", "content", "shadow"]
+
 
 class RecordWriter:
-    """Takes records from any thread; `dropped` counts what was lost, by `reason`: `queue_full`, `store`, `unreadable`.
+    """Takes records from any thread; `dropped` counts what was lost, by `kind`: `record`, or what lay beside it, and by
+    `reason`: `queue_full`, `store`, `unreadable`.
 
     One for each worker, for all its policies: where and how long records are kept stands in their basis.
     """
 
     def __init__(
         self,
-        dropped: Counter,
+        dropped: metrics.Counter,
         limit: int = QUEUED_RECORDS,
         pause: float = PAUSE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
@@ -77,7 +80,7 @@ class RecordWriter:
         self._queue: deque[tuple[Basis, Item]] = deque()
         self._queued_bytes = 0
         self._counting = threading.Lock()
-        self._refused = 0
+        self._refused: Counter[Kind] = Counter()
         self._batch: list[AnyRow] = []
         self._bases: dict[str, bytes] = {}
         self._settings: RecordSettings | None = None
@@ -100,7 +103,7 @@ class RecordWriter:
         if len(self._queue) < self._limit:
             self._queue.append((basis, record))
         else:
-            self._refused += 1
+            self._refuse("record")
 
     def put_beside(self, basis: Basis, row: ContentRow | ShadowRow) -> None:
         """Queue what lies beside a record, before it or after it; never waits."""
@@ -111,7 +114,7 @@ class RecordWriter:
         if fits:
             self._queue.append((basis, row))
         else:
-            self._refused += 1
+            self._refuse(_kind(row))
 
     def close(self) -> None:
         """Write what is queued, for at most CLOSE_SECONDS."""
@@ -123,7 +126,7 @@ class RecordWriter:
         while not self._closing.wait(self._pause):
             self._work()
         self._work()
-        self._drop(self._batch_lost() + len(self._queue), "store")
+        self._drop(self._batch_lost() + Counter(_kind(item) for _, item in self._queue), "store")
         self._give_up()
 
     def _work(self) -> None:
@@ -136,7 +139,8 @@ class RecordWriter:
             # The message may quote a record; the type can't.
             self._failed(type(error).__name__)
             self._drop(self._batch_lost(), "store")
-        refused, self._refused = self._refused, 0
+        with self._counting:
+            refused, self._refused = self._refused, Counter()
         self._drop(refused, "queue_full")
 
     def _fill(self) -> bool:
@@ -164,7 +168,7 @@ class RecordWriter:
             body = encode(to_stored(record, self._version))
         except (UnicodeEncodeError, TypeError, ValueError) as error:
             logger.warning("record not kept", extra={"fields": {"error_type": type(error).__name__}})
-            self._drop(1, "unreadable")
+            self._drop(Counter({"record": 1}), "unreadable")
             return
         self._batch.append(Row(record.record, record.decision, record.model, basis.digest, body))
         self._bases[basis.digest] = basis.body
@@ -232,15 +236,19 @@ class RecordWriter:
             self._store.close()
             self._store = None
 
-    def _batch_lost(self) -> int:
-        lost = len(self._batch)
+    def _refuse(self, kind: Kind) -> None:
+        with self._counting:
+            self._refused[kind] += 1
+
+    def _batch_lost(self) -> Counter[Kind]:
+        lost = Counter(map(_kind, self._batch))
         self._batch, self._bases = [], {}
         return lost
 
-    def _drop(self, count: int, reason: str) -> None:
-        if count:
+    def _drop(self, lost: Counter[Kind], reason: str) -> None:
+        for kind, count in lost.items():
             self._lost += count
-            self._dropped.add(count, {"reason": reason})
+            self._dropped.add(count, {"kind": kind, "reason": reason})
 
     def _failed(self, why: str) -> None:
         """One line when it begins; `records are kept again` ends it."""
@@ -248,6 +256,15 @@ class RecordWriter:
             self._failing = True
             name = named(self._settings) if self._settings else ""
             logger.error("records are not kept", extra={"fields": {"file": name, "why": why}})
+
+
+def _kind(item: Item | AnyRow) -> Kind:
+    match item:
+        case ContentRow():
+            return "content"
+        case ShadowRow():
+            return "shadow"
+    return "record"
 
 
 def _size(row: AnyRow) -> int:

@@ -237,10 +237,19 @@ RESPONSES_CHECKED: Final = Metric(
 
 # Worker
 READY: Final = Metric("pointsman.worker.ready", "up_down_counter", "{worker}", "Workers that take requests.")
-HELD_BYTES: Final = Metric("pointsman.worker.held", "observable_gauge", "By", "Request bodies in hand.")
+HELD_BYTES: Final = Metric(
+    "pointsman.worker.held",
+    "observable_gauge",
+    "By",
+    "Request bodies in hand, with what has come of those on their way.",
+)
 HELD_LIMIT: Final = Metric("pointsman.worker.held_limit", "observable_gauge", "By", "Bodies that may be in hand.")
 RECORDS_DROPPED: Final = Metric(
-    "pointsman.records.dropped", "counter", "{record}", "Decision records that could not be kept.", ("reason",)
+    "pointsman.records.dropped",
+    "counter",
+    "{record}",
+    "Decision records, and what lies beside them, by `kind`, that could not be kept.",
+    ("kind", "reason"),
 )
 TELEMETRY_DROPPED: Final = Metric(
     "pointsman.telemetry.dropped", "counter", "{item}", "What was to be told of requests and was lost.", ("reason",)

@@ -34,8 +34,8 @@ class Instruments:
     `code`. `unexpected_messages` counts messages that a rightly configured Envoy does not send, by `kind`; `abandoned`
     counts requests whose client left undecided. `parity_misses` counts ways in which a pack was not what its golden
     vectors say, by `pack` and `stage`; what could not even be opened is of the stage `setup`. `policy_reloads` counts
-    changes of the policy file, by `outcome`. `records_dropped` counts decision records that were to be kept and were
-    lost, `telemetry_dropped` what was to be told of requests and was lost, both by `reason`. `shadow_compared` counts
+    changes of the policy file, by `outcome`. `records_dropped` counts what was to be kept of requests and was lost,
+    by `kind`, `telemetry_dropped` what was to be told of them and was lost, both by `reason`. `shadow_compared` counts
     requests that a shadow policy decided as well, `shadow_differences` those that it decides otherwise, `from` one
     decision `to` another, and `shadow_left_out` those that it could not decide, by `reason`. `responses_checked` counts
     responses that the policy checks, by `outcome`. `ready` is 1 for a worker that takes requests, else 0, so that its

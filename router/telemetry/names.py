@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
-Label = Literal["decision", "model", "signal"]
+Label = Literal["decision", "model", "signal", "shadow"]
+"""What names are of; `shadow` are the decisions of a shadow policy, which take no place of those that count."""
 
 OTHER: Final = "other"
 
@@ -27,6 +28,7 @@ class Names:
             "decision": frozenset(),
             "model": frozenset(),
             "signal": frozenset(),
+            "shadow": frozenset(),
         }
 
     def admit(self, label: Label, names: Iterable[str]) -> None:

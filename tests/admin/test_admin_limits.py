@@ -16,6 +16,7 @@ from told_insight import admin_app
 
 from router.admin import limits
 from router.admin import tls as tls_module
+from router.admin.guard import HEADERS
 from router.admin.limits import BoundedListener, PatientProtocol
 from router.admin.server import HEAD_BYTES, Front, listen, serving
 from router.admin.tls import AdminTls
@@ -229,3 +230,12 @@ def test_an_answer_is_not_held_back_for_the_clients_acknowledgement() -> None:
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\nhost : 127.0.0.1\r\n\r\n", b"\x16\x03\x01\x02\r\n\r\n"])
+def test_what_is_no_http_gets_the_headers_of_every_answer_as_well(sent: bytes) -> None:
+    with admin() as port, connected(port) as client:
+        client.sendall(sent)
+        head = said(client).decode().partition("\r\n\r\n")[0].lower()
+    assert head.startswith("http/1.1 400 bad request")
+    assert [name for name, value in HEADERS.items() if f"\n{name}: {value.lower()}" not in head] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,11 +59,21 @@ TOKENED = Access(None, TOKEN.encode())
         ("127.0.0.1:9902@evil.example", 403),
         ("127.0.0.2", 403),
         ("[::1", 403),
+        ("[::1]9902", 403),
+        ("localhost:9902:1", 403),
+        ("localhost:+1", 403),
         ("", 403),
     ],
 )
 async def test_a_loopback_address_answers_to_its_own_names_alone(host: str, status: int) -> None:
     assert (await ask(guarded(LOOPBACK), headers={"host": host})).status_code == status
+
+
+@pytest.mark.parametrize("port", ["²", "٣", "1²"])
+async def test_a_port_is_of_digits_that_are_ports(port: str) -> None:
+    assert host_of(f"localhost:{port}") == host_of(f"[::1]:{port}") == ""
+    headers = {"host": f"localhost:{port}".encode("latin-1", "ignore") + "²".encode("latin-1")}
+    assert (await ask(guarded(LOOPBACK), headers=headers)).status_code == 403
 
 
 async def test_another_loopback_address_answers_to_its_own_too() -> None:
@@ -97,13 +108,13 @@ async def test_pages_of_other_origins_can_send_nothing(method: str, headers: Map
     assert (await ask(guarded(LOOPBACK), method=method, headers=headers)).status_code == status
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/livez"])
+@pytest.mark.parametrize(("path", "busy"), [("/", 503), ("/nothing", 503), ("/livez", 200)])
 @pytest.mark.parametrize("access", [LOOPBACK, TOKENED])
-async def test_every_answer_bears_the_headers(path: str, access: Access) -> None:
+async def test_every_answer_bears_the_headers(path: str, busy: int, access: Access) -> None:
     answers = [await ask(guarded(access), path), await ask(guarded(access, 0), path)]
     for answer in answers:
         assert {name: answer.headers[name] for name in HEADERS} == dict(HEADERS)
-    assert answers[1].status_code == 503
+    assert answers[1].status_code == busy
 
 
 @pytest.mark.parametrize(
@@ -194,3 +205,44 @@ def test_neither_token_nor_session_is_in_a_repr() -> None:
 def test_no_host_breaks_it_and_none_passes_for_another(text: str) -> None:
     found = host_of(text)
     assert found not in ("localhost",) or text.strip().lower().split(":")[0] == "localhost"
+
+
+def slowly(begun: asyncio.Event) -> tuple[dict[str, Any], Any]:
+    """A sign-in whose form does not come, and what it is received by."""
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": "/login", "headers": headers, "query_string": b""}
+
+    async def receive() -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    return {**scope, "scheme": "http", "server": ("127.0.0.1", 80)}, receive
+
+
+async def test_slow_sign_ins_keep_nobody_else_out() -> None:
+    app = guarded(TOKENED)
+    answers: list[int] = []
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+
+    begun = [asyncio.Event() for _ in range(40)]
+    slow = [asyncio.create_task(app(*slowly(one), sent)) for one in begun]
+    await asyncio.gather(*(one.wait() for one in begun[: guard.LOGINS]))
+    while len(answers) < 40 - guard.LOGINS:  # noqa: ASYNC110 - told by no event
+        await asyncio.sleep(0)
+    assert set(answers) == {503}
+    assert (await ask(app, "/livez")).status_code == 200
+    assert (await ask(app, headers={"authorization": f"Bearer {TOKEN}"})).status_code == 200
+    for one in slow:
+        one.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert (await ask(app, "/login", "POST", data={"token": TOKEN})).status_code == 303
+
+
+async def test_liveness_is_told_however_many_ask() -> None:
+    app = guarded(LOOPBACK, at_once=0)
+    assert (await ask(app)).status_code == 503
+    assert (await ask(app, "/livez")).status_code == 200
+    assert (await ask(app, "/livez", headers={"host": "evil.example"})).status_code == 403

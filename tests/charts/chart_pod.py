@@ -216,7 +216,7 @@ def local_pods(found: list[Document], start: Start) -> Iterator[Callable[[], Loc
         finally:
             # Before their folder goes.
             for child in (child for pod in made for child in reversed(pod.running.values())):
-                child.end(20)
+                child.hurry(20)
 
 
 def data_of(found: list[Document], name: str) -> dict[str, Any]:

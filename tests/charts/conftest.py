@@ -36,6 +36,6 @@ def start_process(tmp_path: Path) -> Iterator[Callable[..., Child]]:
 
     yield start
     for child in reversed(children):
-        child.end(20)
+        child.hurry(20)
         print(f"--- {child.words} (pid {child.pid}, ended with {child.process.returncode})")
         print(child.log.read_text(errors="replace")[-4000:])

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from examples.demo.stack import Stack, running_stack
 from models.rendering import BUNDLED_FONT, FIRST_UNSEEN_SEED, render
 
 TICKS = os.sysconf("SC_CLK_TCK")
+SETTLE_SECONDS = 3
 WORDS = [
     "river",
     "station",
@@ -112,6 +114,8 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100, help="of each kind (default 100)")
     options = parser.parse_args()
     with running_stack(lambda line: print(line, file=sys.stderr)) as stack:
+        # What starting took is given back a second after the start.
+        time.sleep(SETTLE_SECONDS)
         idle = [resident_mib(pid) for pid in workers(stack)]
         for name, milliseconds in rows(stack, options.requests):
             print(

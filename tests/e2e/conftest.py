@@ -43,7 +43,7 @@ def start_child(tmp_path: Path) -> Iterator[Callable[..., Child]]:
     for child in children:
         child.ask_to_end()
     for child in children:
-        child.end()
+        child.hurry()
         print(f"--- {child.words} (pid {child.pid}, ended with {child.process.returncode})")
         print(child.log.read_text(errors="replace")[-8000:])
 

@@ -17,6 +17,7 @@ from router.config.load import load_policy
 from router.extproc.head import RequestHead
 from router.extproc.house import House, move_in
 from router.extproc.telling.desk import Desk
+from router.extproc.telling.measures import admit
 from router.extproc.telling.teller import Teller
 from router.records.capture import Content, content_of
 from router.records.sealing import Keys
@@ -61,6 +62,7 @@ async def keeping_house(policy: Path) -> AsyncIterator[Keeping]:
     teller = Teller((), instruments.telemetry_dropped, pause=0.01)
     teller.start()
     house = await move_in(load_policy(policy), 1, records=writer, desk=Desk(teller), instruments=instruments)
+    admit(instruments, house.loaded)
     try:
         yield Keeping(house, metrics)
     finally:

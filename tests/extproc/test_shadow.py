@@ -34,6 +34,7 @@ from router.records.redecide import Redecider
 from router.records.store import ShadowRow
 from router.signals.base import Cost, Observation, SignalName
 from router.telemetry.instruments import create_instruments
+from router.telemetry.names import Names
 
 COMPARED, DIFFERENCES, LEFT_OUT = (f"pointsman.shadow.{name}" for name in ("compared", "differences", "left_out"))
 BASE = """\
@@ -289,3 +290,17 @@ async def test_a_shadow_that_raises_is_left_out_and_the_next_request_is_compared
     assert watched.counted(LEFT_OUT) == {("failed",): 1}
     assert watched.counted(COMPARED) == {(): 1}
     watched.close()
+
+
+async def test_names_of_a_shadow_take_no_place_of_those_of_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As many as the policy itself has, with `default` and `failure`.
+    monkeypatch.setattr(Names.__init__, "__defaults__", (3,))
+    many = "".join(
+        f"  - {{name: d{number}, when: {{keyword: trains}}, route: {{models: [a]}}}}\n" for number in range(9)
+    )
+    async with keeping_house(policy_in(tmp_path, f"{BASE}decisions:\n{MATH}{many}")) as keeping:
+        for text in ("a railway", "a proof"):
+            await keeping.chat(text)
+        assert keeping.counted(DIFFERENCES) == {("rail", "d0"): 1, ("default", "math"): 1}

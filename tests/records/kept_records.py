@@ -116,12 +116,13 @@ class Counted:
         self._provider = MeterProvider([self._reader])
         self.counter = create_instruments(self._provider.get_meter("test")).records_dropped
 
-    def dropped(self) -> dict[str, int]:
+    def dropped(self, kind: str = "record") -> dict[str, int]:
         data = self._reader.get_metrics_data()
         if data is None:
             return {}
         metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]
-        return {p.attributes["reason"]: p.value for m in metrics for p in m.data.data_points}
+        points = [p for m in metrics for p in m.data.data_points if p.attributes["kind"] == kind]
+        return {p.attributes["reason"]: p.value for p in points}
 
     def close(self) -> None:
         self._provider.shutdown()

@@ -13,6 +13,7 @@ import pytest
 from kept_records import WORDS, Counted, basis_at, kept, quick_writer, record, until
 
 from router.records.sqlite_store import SqliteStore
+from router.records.store import ContentRow, ShadowRow
 from router.records.writer import RecordWriter
 from router.signals.base import Evidence, Observation
 
@@ -54,6 +55,36 @@ def test_what_finds_the_queue_full_is_dropped_and_counted(tmp_path: Path, counte
     writer.close()
     assert len(kept(path)) == 3
     assert counted.dropped() == {"queue_full": 7}
+
+
+def test_what_lies_beside_records_is_counted_apart(tmp_path: Path, counted: Counted) -> None:
+    basis, writer = basis_at(tmp_path / "r.sqlite"), RecordWriter(counted.counter, limit=3, pause=60)
+    first = record()
+    writer.put(basis, first)
+    writer.put_beside(basis, ContentRow(first.record, "failed"))
+    writer.put_beside(basis, ShadowRow(first.record, False, b"{}"))
+    for _ in range(2):
+        writer.put_beside(basis, ContentRow(first.record, "failed"))
+    for _ in range(4):
+        writer.put_beside(basis, ShadowRow(first.record, False, b"{}"))
+    for _ in range(3):
+        writer.put(basis, first)
+    writer.start()
+    writer.close()
+    found = {kind: counted.dropped(kind) for kind in ("record", "content", "shadow")}
+    assert found == {"record": {"queue_full": 3}, "content": {"queue_full": 2}, "shadow": {"queue_full": 4}}
+
+
+def test_what_a_store_does_not_take_is_counted_apart(tmp_path: Path, counted: Counted) -> None:
+    (tmp_path / "no-folder").write_text("")
+    basis, writer = basis_at(tmp_path / "no-folder" / "r.sqlite"), RecordWriter(counted.counter, pause=60)
+    first = record()
+    writer.put(basis, first)
+    writer.put_beside(basis, ContentRow(first.record, "failed"))
+    writer.put_beside(basis, ShadowRow(first.record, False, b"{}"))
+    writer.start()
+    writer.close()
+    assert [counted.dropped(kind) for kind in ("record", "content", "shadow")] == [{"store": 1}] * 3
 
 
 def test_a_store_that_is_busy_gets_its_records_later(

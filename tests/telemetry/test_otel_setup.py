@@ -202,3 +202,28 @@ def test_an_answer_of_a_collector_that_never_ends_takes_no_memory(monkeypatch: p
         assert ended.wait(PATIENCE)
     # What the kernel held of it comes on top of what was read.
     assert sent < 32 * MIB
+
+
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "304 Not Modified", "307 Temporary Redirect"])
+def test_a_redirection_is_no_collector_that_took_it(
+    status: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[bytes] = []
+
+    def answer(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                with client:
+                    asked.append(client.recv(65536))
+                    client.sendall(f"HTTP/1.1 {status}\r\nlocation: /else\r\ncontent-length: 0\r\n\r\n".encode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}/")
+        exporting = set_up(0)
+        one_span(exporting)
+        exporting.close()
+    said = [record.__dict__["fields"]["why"] for record in caplog.records if record.getMessage() == "telemetry"]
+    assert [text.partition(" batch")[0] for text in said] == ["Failed to export ..."]
+    assert len(asked) == 1

@@ -7,33 +7,32 @@ costs traffic no more than a little time.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-import grpc
-import grpc.aio
 import msgspec
+from google.protobuf.message import DecodeError
 
 from router.extproc.house import House
+from router.extproc.inspection.explaining import METHOD as EXPLAIN
 from router.extproc.inspection.explaining import Explainer
 from router.extproc.inspection.kept import kept_document
 from router.extproc.inspection.remembering import summary_of, whole_of
 from router.extproc.inspection.ring import Ring, Wanted
 from router.extproc.inspection.showing import parity_document, policy_document
+from router.extproc.listening import bound
 from router.extproc.readiness import Readiness
-from router.extproc.sockets import claim_socket
-from router.extproc.unary import RefusedError
+from router.extproc.room import Room
+from router.extproc.serving.server import Server
+from router.extproc.unary import RefusedError, Unary, served
 from router.inference.gate import Miss
 from router.proto.pointsman.v1 import explain_pb2, inspection_pb2
 from router.proto.pointsman.v1 import inspection_pb2 as pb
 
-logger = logging.getLogger(__name__)
-
-RPCS: Final = 16
-"""Calls at a time."""
+CALLS: Final = 16
+"""At a time."""
 
 SECONDS: Final = 2.0
 """What one may take; explaining has its own limit."""
@@ -44,10 +43,11 @@ MOST: Final = 512
 BESIDE_BODY: Final = 1 << 20
 """Room in a message beside the body."""
 
-MESSAGE_BYTES: Final = 64 * 2**20
-"""The largest answer: hundreds of requests with all their evidence."""
-
 T = TypeVar("T")
+
+
+class _Message(Protocol):
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 - protobuf's
 
 
 class Sight:
@@ -82,16 +82,12 @@ class InspectionServer:
         """`body_bytes` is the largest body that is explained. Raises SocketUnavailableError."""
         self._socket = socket
         self._inspection = Inspection(sight)
-        self._server = grpc.aio.server(
-            options=[
-                ("grpc.max_receive_message_length", body_bytes + BESIDE_BODY),
-                ("grpc.max_send_message_length", MESSAGE_BYTES),
-            ],
-            maximum_concurrent_rpcs=RPCS,
-        )
-        claim_socket(socket)
-        self._server.add_generic_rpc_handlers((self._inspection.handlers(), _explain_handlers(sight)))
-        self._server.add_insecure_port(f"unix:{socket}")
+        listener, _ = bound(f"unix:{socket}")
+        turns = Turns(CALLS)
+        methods = {**self._inspection.methods(), EXPLAIN: _explain(sight)}
+        handlers = {path: served(turns.taken_by(answer)) for path, answer in methods.items()}
+        room = Room(CALLS * float(BESIDE_BODY) + body_bytes)
+        self._server = Server(handlers, listener, body_bytes + BESIDE_BODY, in_hand=room)
 
     async def start(self) -> None:
         """Accept connections of the worker's own user."""
@@ -104,15 +100,36 @@ class InspectionServer:
         self._inspection.close()
 
 
-def _explain_handlers(sight: Sight) -> grpc.GenericRpcHandler[Any, Any]:
-    """The service `Explain`, by the explainer that there is at the time."""
+class Turns:
+    """So many calls at a time and no more; belongs to one event loop."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+
+    def taken_by(self, answer: Unary) -> Unary:
+        """The same, where it is the call's turn."""
+
+        async def limited(request: bytes) -> bytes:
+            if not self._free:
+                raise RefusedError("RESOURCE_EXHAUSTED", "too much is asked at a time")
+            self._free -= 1
+            try:
+                return await answer(request)
+            finally:
+                self._free += 1
+
+        return limited
+
+
+def _explain(sight: Sight) -> Unary:
+    """By the explainer that there is at the time."""
 
     async def explain(request: explain_pb2.ExplainRequest) -> explain_pb2.ExplainResponse:
         if sight.explainer is None:
             raise RefusedError("UNAVAILABLE", "the worker is not ready")
         return await sight.explainer.explain(request)
 
-    return _service("Explain", {"Explain": (explain, explain_pb2.ExplainRequest)})
+    return _unary(explain, explain_pb2.ExplainRequest)
 
 
 class Inspection:
@@ -124,17 +141,19 @@ class Inspection:
         self._looking = False
         self._described: tuple[str, bytes] = ("", b"")
 
-    def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
-        """The service for a server."""
-        methods: dict[str, tuple[Callable[[Any], Awaitable[Any]], Any]] = {
+    def methods(self) -> Mapping[str, Unary]:
+        """What is served, by path."""
+        methods: dict[str, tuple[Callable[[Any], Awaitable[_Message]], Any]] = {
             "Metrics": (self.metrics, pb.MetricsRequest),
             "Recent": (self.recent, pb.RecentRequest),
             "Record": (self.record, pb.RecordRequest),
             "Policy": (self.policy, pb.PolicyRequest),
             "Parity": (self.parity, pb.ParityRequest),
         }
-        limited = {name: (_within(SECONDS, call), request) for name, (call, request) in methods.items()}
-        return _service("Inspection", limited)
+        return {
+            f"/pointsman.v1.Inspection/{name}": _unary(_within(SECONDS, call), request)
+            for name, (call, request) in methods.items()
+        }
 
     def close(self) -> None:
         """Let the threads go."""
@@ -223,25 +242,12 @@ def _within(seconds: float, call: Callable[[Any], Awaitable[Any]]) -> Callable[[
     return limited
 
 
-def _service(
-    name: str, methods: dict[str, tuple[Callable[[Any], Awaitable[Any]], Any]]
-) -> grpc.GenericRpcHandler[Any, Any]:
-    def handler(call: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
-        async def answer(asked: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-            try:
-                return await call(asked)
-            except RefusedError as error:
-                await context.abort(grpc.StatusCode[error.code], error.why)
-            except Exception as error:
-                # gRPC would send its text, which may quote a request; the type can't.
-                logger.error("not inspected", extra={"fields": {"error_type": type(error).__qualname__}})
-                await context.abort(grpc.StatusCode.INTERNAL, "the worker could not answer")
+def _unary(call: Callable[[Any], Awaitable[_Message]], request: Any) -> Unary:
+    async def answer(asked: bytes) -> bytes:
+        try:
+            message = request.FromString(asked)
+        except DecodeError:
+            raise RefusedError("INVALID_ARGUMENT", "that is no such request") from None
+        return (await call(message)).SerializeToString()
 
-        return grpc.unary_unary_rpc_method_handler(
-            answer,
-            request_deserializer=request.FromString,
-            response_serializer=lambda message: message.SerializeToString(),
-        )
-
-    handlers = {method: handler(*pair) for method, pair in methods.items()}
-    return grpc.method_handlers_generic_handler(f"pointsman.v1.{name}", handlers)
+    return answer

@@ -70,6 +70,8 @@ class Call:
         self.window = connection.stream_window
         """Bytes that the client takes on this stream."""
         self._connection = connection
+        self._in_hand = connection.in_hand
+        self._counted = 0
         self._message_bytes = message_bytes
         self._pieces: list[bytes | bytearray] = []
         self._held = 0
@@ -90,6 +92,8 @@ class Call:
     async def __anext__(self) -> bytes:
         """The next message, as it was sent; ends where the client has said all. Raises CallError."""
         while not self._waiting:
+            if self._over:
+                raise CallError(Status.CANCELLED, "The call has ended.")
             if self._ended:
                 if self._held:
                     raise CallError(Status.INTERNAL, "The call ended within a message.")
@@ -98,6 +102,8 @@ class Call:
             self._more = asyncio.get_running_loop().create_future()
             await self._more
         message = self._waiting.popleft()
+        if self._counted:
+            self._let_go(_PREFIX + len(message))
         if not self._waiting:
             self._give_credit()
         return message
@@ -137,13 +143,19 @@ class Call:
         self._room -= size
         if self._room < 0:
             raise ProtocolError(Code.FLOW_CONTROL_ERROR, "more data than the stream's window")
-        if self._over or self._ended:
+        if self._over:
             return
+        if self._ended:
+            raise ProtocolError(Code.STREAM_CLOSED, "more on a stream that its client has ended")
         self._ended = ended
         if not self._held and len(data) >= _PREFIX and len(data) == _PREFIX + self._length_in(data):
             # Mostly a message is a frame.
+            if self._waiting:
+                # The first is mostly taken at once, and no larger than a frame.
+                self._hold(len(data))
             self._waiting.append(data[_PREFIX:])
         elif data:
+            self._hold(len(data))
             self._keep(data)
             self._held += len(data)
             if self._held >= self._wanted:
@@ -159,7 +171,7 @@ class Call:
         """Say how it ended; once is enough."""
         if self._over:
             return
-        self._over = True
+        self.abandon()
         connection, number = self._connection, self.number
         end = heads.DONE if status is Status.OK else heads.trailers(status, message)
         if not self._begun:
@@ -172,6 +184,27 @@ class Call:
     def abandon(self) -> None:
         """Nobody listens any more."""
         self._over = True
+        self._pieces.clear()
+        self._waiting.clear()
+        if self._counted:
+            self._let_go(self._counted)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client has said all."""
+        return self._ended
+
+    def _hold(self, size: int) -> None:
+        """Count what has come and is not taken. Raises CallError."""
+        if not self._in_hand.fits(size, own=self._counted):
+            raise CallError(Status.RESOURCE_EXHAUSTED, "Too much is on its way here; try again.")
+        self._in_hand.hold(size)
+        self._counted += size
+
+    def _let_go(self, size: int) -> None:
+        size = min(size, self._counted)
+        self._counted -= size
+        self._in_hand.let_go(size)
 
     def _keep(self, data: bytes) -> None:
         """Another piece of a message; many small ones are kept as one, or they would take many times their size."""

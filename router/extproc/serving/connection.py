@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from router.extproc.room import Room
 from router.extproc.serving import frames, heads
 from router.extproc.serving.call import STREAM_WINDOW, Call, CallError, Status
 from router.extproc.serving.frames import Code, ProtocolError, Setting, frame
@@ -31,6 +33,11 @@ CHOKED_BYTES: Final = 1 << 20
 MOST_UNREAD_BYTES: Final = 64 << 20
 """Bytes that wait to be written past which the peer is given up: it asks, and does not read."""
 
+RESETS: Final = STREAMS
+RESETS_A_SECOND: Final = 1000
+"""Calls under way that a peer may reset at once, all that it may have, and in the long run; one that begins calls and
+resets them over and over is ended. Envoy resets a call whose client has left."""
+
 LINGER_SECONDS: Final = 5.0
 """How long a peer that is hung up on has to read what was written, so that none that reads nothing stays for ever."""
 
@@ -46,9 +53,19 @@ _OUR_SETTINGS: Final = frames.settings_frame(
 
 
 class Connection(asyncio.Protocol):
-    """`handlers` serve calls by path; `message_bytes` is the largest message; `connections` has those that live."""
+    """`handlers` serve calls by path; `message_bytes` is the largest message; `connections` has those that live.
 
-    def __init__(self, handlers: Mapping[str, Handler], message_bytes: int, connections: set[Connection]) -> None:
+    `in_hand` bounds what has come of messages and is not taken yet, of all connections together.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        message_bytes: int,
+        connections: set[Connection],
+        in_hand: Room | None = None,
+    ) -> None:
+        self.in_hand = in_hand if in_hand is not None else Room()
         self.window = frames.FIRST_WINDOW
         self.stream_window = frames.FIRST_WINDOW
         self.frame_bytes = frames.LEAST_FRAME_BYTES
@@ -61,6 +78,9 @@ class Connection(asyncio.Protocol):
         self._prefaced = False
         self._block: tuple[int, int, bytearray] | None = None
         self._calls: dict[int, Call] = {}
+        self._former: OrderedDict[int, bool] = OrderedDict()
+        self._resets = 0.0
+        self._reset_at = 0.0
         self._running = 0
         self._last = 0
         self._received = 0
@@ -297,6 +317,9 @@ class Connection(asyncio.Protocol):
             self._received = 0
         call = self._calls.get(number)
         if call is None:
+            # The client of one that ended here may have said more before it heard of it.
+            if self._former.get(number):
+                raise ProtocolError(Code.STREAM_CLOSED, "data of a stream that its client has ended")
             return
         try:
             call.take(frames.unpadded(payload, flags), bool(flags & frames.END_STREAM), len(payload))
@@ -333,18 +356,15 @@ class Connection(asyncio.Protocol):
         head = self._heads.read(block)
         ended = bool(flags & frames.END_STREAM)
         if number <= self._last:
-            # Trailers; nothing in them is of use here.
-            call = self._calls.get(number)
-            if call is not None:
-                if not ended:
-                    raise ProtocolError(Code.PROTOCOL_ERROR, "trailers that are not the end")
-                call.take(b"", ended=True, size=0)
+            self._trailers(number, ended)
             return
         self._last = number
         if self._running >= STREAMS:
+            self._remember(number, ended)
             self.put(frames.reset(number, Code.REFUSED_STREAM))
             return
         if head.method != "POST" or not head.content_type.startswith("application/grpc"):
+            self._remember(number, ended)
             self.put(frame(frames.HEADERS, frames.END_HEADERS | frames.END_STREAM, number, heads.NOT_GRPC))
             if not ended:
                 self.put(frames.reset(number, Code.NO_ERROR))
@@ -354,9 +374,30 @@ class Connection(asyncio.Protocol):
             call.take(b"", ended=True, size=0)
         handler = self._handlers.get(head.path)
         if handler is None:
+            self._remember(number, ended)
             call.finish(Status.UNIMPLEMENTED, "There is no such method here.")
             return
         self._begin(call, handler, head.timeout)
+
+    def _trailers(self, number: int, ended: bool) -> None:
+        """Nothing in them is of use here."""
+        call = self._calls.get(number)
+        if call is not None:
+            if not ended:
+                raise ProtocolError(Code.PROTOCOL_ERROR, "trailers that are not the end")
+            call.take(b"", ended=True, size=0)
+            return
+        by_client = self._former.get(number)
+        if by_client is None:
+            raise ProtocolError(Code.PROTOCOL_ERROR, "a stream that cannot be begun any more")
+        if by_client:
+            raise ProtocolError(Code.STREAM_CLOSED, "headers of a stream that its client has ended")
+
+    def _remember(self, number: int, by_client: bool) -> None:
+        """That the stream was, and whether its client ended it; for as many streams as there may be at a time."""
+        self._former[number] = by_client
+        if len(self._former) > STREAMS:
+            self._former.popitem(last=False)
 
     def _begin(self, call: Call, handler: Handler, timeout: float | None) -> None:
         self._calls[call.number] = call
@@ -391,7 +432,8 @@ class Connection(asyncio.Protocol):
             timer.cancel()
         if task.cancelled():
             call.finish(call.status, "The call was cancelled.")
-        self._calls.pop(call.number, None)
+        if self._calls.pop(call.number, None) is not None:
+            self._remember(call.number, call.ended)
         self._running -= 1
         if not self._running:
             self._idle.set()
@@ -406,9 +448,10 @@ class Connection(asyncio.Protocol):
         call.finish(error.status, str(error))
         self._drop(call)
 
-    def _drop(self, call: Call) -> None:
+    def _drop(self, call: Call, by_client: bool = False) -> None:
         call.abandon()
-        self._calls.pop(call.number, None)
+        if self._calls.pop(call.number, None) is not None:
+            self._remember(call.number, by_client or call.ended)
         if call.task is not None:
             call.task.cancel()
 
@@ -418,7 +461,15 @@ class Connection(asyncio.Protocol):
             raise ProtocolError(Code.PROTOCOL_ERROR, "the end of a stream that was never begun")
         call = self._calls.get(number)
         if call is not None:
-            self._drop(call)
+            self._drop(call, by_client=True)
+            self._count_reset()
+
+    def _count_reset(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._resets = max(0.0, self._resets - (now - self._reset_at) * RESETS_A_SECOND) + 1
+        self._reset_at = now
+        if self._resets > RESETS:
+            raise ProtocolError(Code.ENHANCE_YOUR_CALM, "calls are begun and reset over and over")
 
     def _settings(self, flags: int, number: int, payload: bytes) -> None:
         if number != 0:
@@ -440,6 +491,8 @@ class Connection(asyncio.Protocol):
         if window != self.stream_window:
             for call in self._calls.values():
                 call.window += window - self.stream_window
+                if call.window > frames.LARGEST_WINDOW:
+                    raise ProtocolError(Code.FLOW_CONTROL_ERROR, "settings that make a window too large")
             self.stream_window = window
         self.put(frame(frames.SETTINGS, frames.ACK, 0))
         self._wake()

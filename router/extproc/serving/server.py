@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from router.extproc.certificates import CertificateFiles
+from router.extproc.room import Room
 from router.extproc.serving.connection import Connection, Handler
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ one whose machine is gone would otherwise keep its calls, and the bodies in them
 
 HANDSHAKE_SECONDS: Final = 5.0
 HANDSHAKES: Final = 128
-"""TLS handshakes at a time; further clients wait to be accepted."""
+"""TLS handshakes at a time, each with so many seconds. Past that number the oldest is given up: clients that stall keep
+nobody out, since whoever means it needs milliseconds."""
 
 
 class Server:
@@ -39,7 +41,10 @@ class Server:
         listener: socket.socket,
         message_bytes: int,
         tls: CertificateFiles | None = None,
+        in_hand: Room | None = None,
     ) -> None:
+        """`in_hand` bounds what has come of messages, of all connections together, and is not taken yet."""
+        self._in_hand = in_hand if in_hand is not None else Room()
         self._handlers = dict(handlers)
         self._listener = listener
         self._message_bytes = message_bytes
@@ -47,7 +52,7 @@ class Server:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes: dict[asyncio.Task[None], None] = {}
 
     async def start(self) -> None:
         """Accept connections. Raises CertificateError, OSError."""
@@ -92,28 +97,28 @@ class Server:
         await asyncio.sleep(0)
 
     def _connection(self) -> Connection:
-        return Connection(self._handlers, self._message_bytes, self._connections)
+        return Connection(self._handlers, self._message_bytes, self._connections, self._in_hand)
 
     async def _accept(self, files: CertificateFiles, context: ssl.SSLContext) -> None:
         loop = asyncio.get_running_loop()
-        free = asyncio.Semaphore(HANDSHAKES)
         while True:
-            await free.acquire()
             try:
                 client, _ = await loop.sock_accept(self._listener)
             except OSError as error:
                 # Too many open files, or a client that left at once.
                 logger.warning("connection not accepted", extra={"fields": {"why": error.strerror}})
-                free.release()
                 await asyncio.sleep(0.1)
                 continue
             found = files.changed()
             if found is not None:
                 context = found.context
             handshake = asyncio.create_task(self._shake_hands(client, context))
-            self._handshakes.add(handshake)
-            handshake.add_done_callback(self._handshakes.discard)
-            handshake.add_done_callback(lambda _: free.release())
+            self._handshakes[handshake] = None
+            handshake.add_done_callback(lambda task: self._handshakes.pop(task, None))
+            if len(self._handshakes) > HANDSHAKES:
+                oldest = next(iter(self._handshakes))
+                del self._handshakes[oldest]
+                oldest.cancel()
 
     async def _shake_hands(self, client: socket.socket, context: ssl.SSLContext) -> None:
         client.setblocking(False)

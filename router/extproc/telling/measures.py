@@ -6,7 +6,7 @@ counted as `other`. Called in the teller's thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 from router.actions import headers
@@ -57,7 +57,11 @@ OPERATIONS: Final[Mapping[Api, tuple[str, str]]] = {
 """What the GenAI conventions call an API's operation, and whose API it is."""
 
 _UNEXPECTED: Final = ("request_trailers", "response_headers", "response_body", "response_trailers")
-_DROPPED: Final = ("queue_full", "store", "unreadable")
+_DROPPED: Final[Mapping[str, Sequence[str]]] = {
+    "record": ("queue_full", "store", "unreadable"),
+    "content": ("queue_full", "store"),
+    "shadow": ("queue_full", "store"),
+}
 
 
 class Prices:
@@ -95,8 +99,9 @@ def begin(instruments: Instruments) -> None:
         instruments.unexpected_messages.add(0, {"kind": kind})
     for outcome in ("taken_over", "refused"):
         instruments.policy_reloads.add(0, {"outcome": outcome})
-    for reason in _DROPPED:
-        instruments.records_dropped.add(0, {"reason": reason})
+    for kind, reasons in _DROPPED.items():
+        for reason in reasons:
+            instruments.records_dropped.add(0, {"kind": kind, "reason": reason})
     for api in ("", *sorted(APIS)):
         instruments.requests.begin(FAILURE, "route", "", api, "true")
     instruments.parity_misses.add(0, {"stage": "setup"})

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from router.inference.executor import Overloaded
 from router.inference.remote.access import read_access
 from router.inference.remote.backoff import pause
-from router.inference.remote.client import RemoteClient
 from router.inference.remote.errors import RemoteError, RemoteSetupError
 from router.inference.remote.server import RemoteServer
 
@@ -32,6 +31,9 @@ async def until_ready(servers: Sequence[RemoteServer]) -> None:
 
 
 async def _look(server: RemoteServer) -> None:
+    # Loads gRPC, which processes without such servers go without.
+    from router.inference.remote.client import RemoteClient  # noqa: PLC0415
+
     client = RemoteClient(server, await asyncio.to_thread(read_access, server))
     try:
         await client.require_ready()

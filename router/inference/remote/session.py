@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from router.inference.executor import InferenceExecutor, Overloaded
 from router.inference.remote.access import read_access
-from router.inference.remote.client import End, RemoteClient
 from router.inference.remote.errors import RemoteError, RemoteTimeoutError, RemoteUnavailableError
 from router.inference.remote.server import RemoteServer
 from router.inference.remote.tensors import Feed, Floats, Wording
 from router.packs.manifest import TextTower, VisionTower
+
+if TYPE_CHECKING:
+    from router.inference.remote.client import End
 
 T = TypeVar("T")
 
@@ -39,6 +41,9 @@ class RemoteSession:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         """`loop` is the one that serves, and not this thread's. Reads files; raises RemoteSetupError."""
+        # gRPC takes some 16 MB of each process: only where there is such a server.
+        from router.inference.remote.client import RemoteClient  # noqa: PLC0415
+
         self.server = server
         self.kind: Literal["text", "vision"] = "text" if isinstance(tower, TextTower) else "vision"
         self.client = RemoteClient(server, read_access(server))

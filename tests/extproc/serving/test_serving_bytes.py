@@ -10,8 +10,10 @@ from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router.extproc.room import Room
+from router.extproc.serving import connection as connection_module
 from router.extproc.serving import frames, heads
-from router.extproc.serving.call import STREAM_WINDOW, Call
+from router.extproc.serving.call import STREAM_WINDOW, Call, Status
 from router.extproc.serving.connection import CONNECTION_WINDOW, Connection
 from router.extproc.serving.frames import Code, Setting, frame
 from tests.fuzz.connections import Wire
@@ -85,9 +87,9 @@ def data(payload: bytes, number: int = 1, ended: bool = False) -> bytes:
     return b"".join(frame(frames.DATA, int(ended and index == last), number, one) for index, one in enumerate(pieces))
 
 
-def connected(log: Log, *, greet: bool = True) -> tuple[Connection, Peer]:
+def connected(log: Log, *, greet: bool = True, room: Room | None = None) -> tuple[Connection, Peer]:
     wire = Peer()
-    connection = Connection({"/echo": log.echo}, MESSAGE_BYTES, set())
+    connection = Connection({"/echo": log.echo}, MESSAGE_BYTES, set(), room)
     connection.connection_made(wire)  # type: ignore[arg-type]
     if greet:
         connection.data_received(GREETING)
@@ -231,6 +233,27 @@ WRONG: list[tuple[str, bytes, Code]] = [
         Code.ENHANCE_YOUR_CALM,
     ),
     ("trailers that are not the end", GREETING + begun() + begun(), Code.PROTOCOL_ERROR),
+    ("a stream below the last", GREETING + begun(5) + begun(3), Code.PROTOCOL_ERROR),
+    ("trailers of an ended stream", GREETING + begun(flags=5) + begun(flags=5), Code.STREAM_CLOSED),
+    (
+        "trailers of a stream that was reset",
+        GREETING + begun() + frames.reset(1, Code.CANCEL) + begun(flags=5),
+        Code.STREAM_CLOSED,
+    ),
+    ("data of an ended stream", GREETING + begun(flags=5) + data(b"x"), Code.STREAM_CLOSED),
+    (
+        "data of a stream that was reset",
+        GREETING + begun() + frames.reset(1, Code.CANCEL) + data(b"x"),
+        Code.STREAM_CLOSED,
+    ),
+    (
+        "windows that overflow by settings",
+        GREETING
+        + begun()
+        + frames.window_update(1, frames.LARGEST_WINDOW - frames.FIRST_WINDOW)
+        + frames.settings_frame({Setting.INITIAL_WINDOW_SIZE: frames.FIRST_WINDOW + 1}),
+        Code.FLOW_CONTROL_ERROR,
+    ),
     ("more than the window", GREETING + begun() + data(bytes(2 * STREAM_WINDOW)), Code.FLOW_CONTROL_ERROR),
 ]
 
@@ -525,3 +548,106 @@ async def test_a_peer_that_breaks_the_protocol_and_reads_nothing_holds_no_calls(
     await turns()
     assert wire.closed
     assert log.cancelled == 1
+
+
+async def test_messages_that_are_on_their_way_count_as_held_until_they_are_taken(log: Log) -> None:
+    room = Room(300_000)
+    connection, _ = connected(log, room=room)
+    message = wrapped(bytes(100_000))
+    for number in (1, 3):
+        connection.data_received(begun(number) + data(message[:60_000], number))
+    await turns()
+    assert room.held == 120_000
+    connection.data_received(data(message[60_000:], 1))
+    assert room.held == 160_005
+    await turns()
+    assert room.held == 60_000
+    assert log.messages == [bytes(100_000)]
+    connection.data_received(frames.reset(3, Code.CANCEL))
+    assert room.held == 0
+    connection.data_received(data(message * 2, 1))
+    assert room.held == 200_010
+    connection.connection_lost(None)
+    assert room.held == 0
+    await turns()
+
+
+async def test_what_does_not_fit_is_refused_and_the_call_alone_ends(log: Log) -> None:
+    room = Room(100_000)
+    connection, wire = connected(log, room=room)
+    message = wrapped(bytes(120_000))
+    connection.data_received(begun(1) + data(message[:70_000], 1))
+    connection.data_received(begun(3) + data(message[:70_000], 3))
+    await turns()
+    assert wire.trailers(3)["grpc-status"] == str(int(Status.RESOURCE_EXHAUSTED))
+    # One alone always fits.
+    assert room.held == 70_000
+    connection.data_received(data(message[70_000:], 1, ended=True))
+    await turns()
+    assert log.messages == [bytes(120_000)]
+    assert room.held == 0
+    assert not wire.closed
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 3, 5]), st.integers(0, 400), st.booleans()), max_size=30))
+def test_what_is_held_is_let_go_of_however_calls_end(steps: list[tuple[int, int, bool]]) -> None:
+    async def conversation() -> None:
+        room, log = Room(900), Log()
+        connection, _ = connected(log, room=room)
+        connection.data_received(b"".join(begun(number) for number in (1, 3, 5)))
+        ended: set[int] = set()
+        for number, size, ends in steps:
+            if number not in ended:
+                connection.data_received(data(wrapped(bytes(200))[:size] + bytes(max(0, size - 205)), number))
+            if ends and number not in ended:
+                ended.add(number)
+                connection.data_received(frames.reset(number, Code.CANCEL))
+            await asyncio.sleep(0)
+            held = [call._counted for call in connection._calls.values() if call._counted]
+            assert room.held == sum(held)
+            # One alone always fits.
+            assert room.held <= 900 or len(held) == 1
+        connection.connection_lost(None)
+        await turns()
+        assert room.held == 0
+
+    asyncio.run(conversation())
+
+
+async def test_trailers_of_a_stream_that_was_ended_here_are_ignored(log: Log) -> None:
+    connection, wire = connected(log)
+    connection.data_received(begun(block=head("/other")) + begun(flags=5) + data(b"x"))
+    connection.data_received(begun(3) + data(b"\x01\x00\x00\x00\x01x", 3))
+    connection.data_received(data(b"more", 3) + begun(3, flags=5))
+    await turns()
+    assert not wire.closed
+
+
+async def test_a_peer_that_begins_and_resets_over_and_over_is_told_to_calm_down(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "RESETS", 20)
+    monkeypatch.setattr(connection_module, "RESETS_A_SECOND", 0)
+    connection, wire = connected(log)
+    for number in range(1, 41, 2):
+        connection.data_received(begun(number) + frames.reset(number, Code.CANCEL))
+    assert not wire.closed
+    # Streams that have ended anyway, as clients reset that were answered before they said all, count for nothing.
+    for number in range(1, 41, 2):
+        connection.data_received(frames.reset(number, Code.NO_ERROR))
+    assert not wire.closed
+    connection.data_received(begun(41) + frames.reset(41, Code.CANCEL))
+    assert wire.codes(frames.GOAWAY) == [Code.ENHANCE_YOUR_CALM]
+    await turns()
+    assert log.calls == []
+
+
+async def test_resets_at_a_rate_that_may_be_go_on_for_ever(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "RESETS", 5)
+    now = 1000.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now, raising=False)
+    connection, wire = connected(log)
+    for number in range(1, 400, 2):
+        now += 1 / connection_module.RESETS_A_SECOND
+        connection.data_received(begun(number) + frames.reset(number, Code.CANCEL))
+    assert not wire.closed

@@ -8,9 +8,14 @@ import socket
 import time
 from pathlib import Path
 
+import grpc
 import grpc.aio
+import pytest
+import trustme
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from router.extproc.certificates import CertificateFiles, TlsFiles
+from router.extproc.serving import server as server_module
 from router.extproc.serving.call import Call
 from router.extproc.serving.health import Health
 from router.extproc.serving.server import Server
@@ -76,3 +81,32 @@ async def test_a_peer_that_is_gone_without_a_word_is_noticed() -> None:
     assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
     writer.close()
     await server.stop(0)
+
+
+async def test_clients_that_stall_with_their_handshake_keep_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "HANDSHAKES", 3)
+    monkeypatch.setattr(server_module, "HANDSHAKE_SECONDS", 3600.0)
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "cert.pem")
+    certificate.private_key_pem.write_to_path(tmp_path / "key.pem")
+    files = CertificateFiles(TlsFiles(tmp_path / "cert.pem", tmp_path / "key.pem", None))
+    listener = socket.create_server(("127.0.0.1", 0))
+    health = Health(("",))
+    health.set(True)
+    server = Server(dict(health.handlers), listener, 1 << 20, files)
+    await server.start()
+    stalled = [await asyncio.open_connection(*listener.getsockname()) for _ in range(5)]
+    credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+    async with grpc.aio.secure_channel(f"localhost:{listener.getsockname()[1]}", credentials) as channel:
+        told = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=60)
+        assert told.status == health_pb2.HealthCheckResponse.SERVING
+        for reader, _ in stalled[:2]:
+            # The oldest were hung up on.
+            async with asyncio.timeout(60):
+                assert await reader.read() == b""
+    await server.stop(0)
+    for _, writer in stalled:
+        writer.close()
