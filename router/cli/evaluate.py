@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,6 +30,8 @@ from router.config.problems import PolicyError
 from router.config.yaml_source import YamlSource, parse_yaml
 from router.evaluation.cases import Case, CasesError, read_cases
 from router.evaluation.edit import EditError, set_number, write_over
+from router.evaluation.labels import LabelFigures
+from router.evaluation.markdown import render_markdown
 from router.evaluation.page import render
 from router.evaluation.report import Failure, Report, report_of
 from router.evaluation.run import Came, run_cases
@@ -48,6 +50,7 @@ def run_eval(
     *,
     as_json: bool,
     html: Path | None,
+    markdown: Path | None,
     least: float | None,
     tune: Sequence[str],
     write: bool,
@@ -58,9 +61,7 @@ def run_eval(
     try:
         goals = _goals_or_stop(tune, write)
         policy, file = _files_or_stop(target, cases)
-        if html is not None and not html.parent.is_dir():
-            complain(f"--html {html}: no folder {html.parent}")
-            return WRONG_USE
+        _folders_or_stop({"--html": html, "--markdown": markdown})
         loaded = policy_or_stop(policy)
         read = read_cases(file)
         specs = [_spec_or_stop(goal, loaded) for goal in goals]
@@ -69,6 +70,8 @@ def run_eval(
         proposals, troubles = _proposals(goals, specs, report)
         if html is not None:
             html.write_text(render(report, read, proposals), encoding="utf-8")
+        if markdown is not None:
+            markdown.write_text(render_markdown(report, proposals), encoding="utf-8")
         if as_json:
             print_json({**report.as_json(), "proposals": [asdict(each) for each in proposals]})
         else:
@@ -117,6 +120,14 @@ def _files_or_stop(target: Path, cases: Path | None) -> tuple[Path, Path]:
             complain(f"{path}: {'is no file' if path.exists() else 'no such file'}")
             raise Stop(WRONG_USE)
     return policy, found
+
+
+def _folders_or_stop(outputs: Mapping[str, Path | None]) -> None:
+    """Said before the cases are run, which takes long."""
+    for option, path in outputs.items():
+        if path is not None and not path.parent.is_dir():
+            complain(f"{option} {path}: no folder {path.parent}")
+            raise Stop(WRONG_USE)
 
 
 def _spec_or_stop(goal: Goal, loaded: LoadedPolicy) -> SignalSpec:
@@ -170,6 +181,8 @@ def _run(loaded: LoadedPolicy, cases: Sequence[Case], concurrency: int, threads:
 def _show(report: Report, proposals: Sequence[Proposal]) -> None:
     if report.signals:
         out.print(_signals(report))
+    for labels in report.labels:
+        _show_labels(labels)
     for proposal in proposals:
         _show_proposal(proposal)
     for (expected, got), n in report.confused.items():
@@ -177,7 +190,7 @@ def _show(report: Report, proposals: Sequence[Proposal]) -> None:
     for failure in report.failures[:SHOWN_FAILURES]:
         _show_failure(failure)
     if len(report.failures) > SHOWN_FAILURES:
-        out.print(f"... and {len(report.failures) - SHOWN_FAILURES} more; --json and --html name them")
+        out.print(f"... and {len(report.failures) - SHOWN_FAILURES} more; --json, --html and --markdown name them")
     for label, figure in report.by_label.items():
         out.print(f"{escape(label)}: {round(figure.value * figure.n)} of {figure.n} pass")
     times = ", ".join(f"p{rank} {milliseconds(seconds):.1f} ms" for rank, seconds in report.latency.items())
@@ -214,13 +227,24 @@ def _figure(figure: Figure | None) -> str:
     return "" if figure is None else f"{figure.value:.2f} {figure.low:.2f}-{figure.high:.2f}"
 
 
+def _show_labels(labels: LabelFigures) -> None:
+    out.print(f"[bold]{escape(labels.name)}[/]: label {_figure(labels.accuracy)} right, of {labels.accuracy.n}")
+    out.print(f"    mean recall of labels {labels.macro_recall:.2f}, macro-F1 {labels.macro_f1:.2f}", end="")
+    sure = labels.answered
+    out.print(f"; where it matched {_figure(sure)} right, of {sure.n}" if sure else "")
+
+
 def _show_proposal(each: Proposal) -> None:
     goal = f"{each.goal.wanted} {each.goal.rate:g}"
-    out.print(f"[bold]{escape(each.goal.signal)}[/] for {goal}: {each.key} {each.now:g} -> [bold]{each.proposed:g}[/]")
+    out.print(f"[bold]{escape(each.goal.signal)}[/] for {goal}: {each.key} {_now(each)} -> [bold]{each.proposed:g}[/]")
     out.print(f"    recall {_figure(each.before.recall)} -> {_figure(each.after.recall)}")
     out.print(f"    false positives {_figure(each.before.false_positives)} -> {_figure(each.after.false_positives)}")
     if each.note:
         out.print(f"    [yellow]{escape(each.note)}[/]")
+
+
+def _now(each: Proposal) -> str:
+    return "default" if each.now is None else f"{each.now:g}"
 
 
 def _show_failure(failure: Failure) -> None:

@@ -14,7 +14,7 @@ from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, 
 from router.export.errors import ExportError, WrongUseError, require_extra
 from router.packs.catalogue import near_names, read_catalogue
 from router.packs.files import PackError
-from router.packs.manifest import Precision
+from router.packs.parts import Precision
 
 
 def run_export(

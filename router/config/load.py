@@ -402,6 +402,11 @@ class _Checker:
                 self.report(
                     location, f"{spec.name.family} signals need encoders.{tower}; for example `{tower}: starter`", True
                 )
+            if spec.settings.heads and "text" not in given | FAMILIES[spec.name.family].needs:
+                heads = ", ".join(spec.settings.heads)
+                self.report(
+                    location, f"{heads}: a head of encoders.text, which is not there; for example `text: starter`", True
+                )
 
 
 def _untrusted(header: str) -> str:

@@ -306,10 +306,14 @@ def _width(tower: Any, projection: nn.Linear | None) -> int:
 
 
 def _window(config: Any, folder: Path) -> int:
-    """Tokens of a window: what the positions allow, or less where the tokenizer's configuration says so."""
+    """Tokens of a window: what the positions allow, or less where the tokenizer's configuration says so, or that of
+    sentence-transformers, which cuts texts there."""
+    said = (
+        read_json_if_there(folder / "tokenizer_config.json").get("model_max_length"),
+        read_json_if_there(folder / "sentence_bert_config.json").get("max_seq_length"),
+    )
     most = min(int(config.max_position_embeddings), LONGEST_WINDOW)
-    said = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
-    return min(most, int(said)) if isinstance(said, (int, float)) and said >= 8 else most
+    return min([most, *(int(each) for each in said if isinstance(each, (int, float)) and each >= 8)])
 
 
 def _siglip_smoothable(tower: Any, head: Any) -> Smoothable:

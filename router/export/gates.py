@@ -5,7 +5,7 @@ Numbers only, so that verification has them without torch.
 
 from __future__ import annotations
 
-from router.packs.manifest import Precision
+from router.packs.parts import Precision
 
 # Least cosine against PyTorch over the golden inputs. The int8 one lies between image towers with SmoothQuant (0.999)
 # and without it where activations have outliers (0.9955).

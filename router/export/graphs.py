@@ -19,7 +19,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from router.export.checkpoints import Feed, Side
 from router.export.errors import ExportError, one_line
 from router.export.reference import quiet
-from router.packs.manifest import Precision
+from router.packs.parts import Precision
 
 OPSET = 17
 # Smaller tensors stay in the graph: shape inference reads them there.

@@ -44,17 +44,14 @@ from router.packs.manifest import (
     ClassifierGolden,
     GoldenImage,
     Manifest,
-    PackFile,
-    Parity,
-    Precision,
     Source,
     TextClassifier,
     TextGolden,
     TextTower,
     VisionGolden,
     VisionTower,
-    WeightFile,
 )
+from router.packs.parts import PackFile, Parity, Precision, WeightFile
 from router.packs.store import MANIFEST, Pack, read_pack
 from router.request.images import ImageLimits
 

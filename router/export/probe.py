@@ -18,7 +18,8 @@ from router.inference.text_model import TextModel
 from router.inference.vision_model import VisionModel
 from router.packs.documents import problems_of, read_small, yaml_tree
 from router.packs.files import PackError, open_regular
-from router.packs.manifest import Line, Manifest
+from router.packs.manifest import Manifest
+from router.packs.parts import Line
 from router.request.errors import ImageError
 
 SHIPPED = Path(__file__).parent / "corpus" / "probe.yaml"

@@ -18,10 +18,11 @@ from router.inference.executor import InferenceExecutor, Overloaded
 from router.inference.gate import (
     Miss,
     check_golden_class,
+    check_golden_heads,
     check_golden_image,
     check_golden_text,
 )
-from router.inference.golden import read_golden_classes, read_golden_images, read_golden_texts
+from router.inference.golden import read_golden_classes, read_golden_heads, read_golden_images, read_golden_texts
 from router.inference.ledger import Ledger, Saw, Tower
 from router.inference.remote.errors import RemoteNoAnswerError
 
@@ -33,8 +34,10 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One tower's or classifier's: `misses(i, saw)` are those over golden vector i, of `count`. `remote`: another
-    server runs it."""
+    """One tower's, its heads' or a classifier's: `misses(i, saw)` are those over golden vector i, of `count`.
+
+    `remote`: another server runs it.
+    """
 
     pack: str
     tower: Tower
@@ -105,6 +108,10 @@ def checks_of(encoders: Encoders) -> tuple[Check, ...]:
         texts = read_golden_texts(text.source, text.model.tower)
         of_text = partial(check_golden_text, name, text.model, texts)
         checks.append(Check(name, "text", len(texts.texts), of_text, text.remote is not None))
+        if (heads := text.model.heads) is not None:
+            judged = read_golden_heads(text.source, heads.part, text.model.tower.max_tokens)
+            of_heads = partial(check_golden_heads, name, text.model, heads, judged)
+            checks.append(Check(name, "heads", len(judged.texts), of_heads))
     if (vision := encoders.vision) is not None:
         name = vision.source.manifest.name
         images = read_golden_images(vision.source, vision.model.tower)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from router.inference.batching import WindowBatcher
 from router.inference.cache import EmbeddingCache
 from router.inference.classifier_model import ClassifierModel
 from router.inference.executor import InferenceExecutor
-from router.inference.tagging import PlacedTokens, TaggedSpan, merge_windows, scheme_of, spans_of
+from router.inference.tagging import TaggedSpan, scheme_of, spans_of_windows
+from router.inference.tokens import Window
 from router.inference.windows import WindowReader
 from router.packs.store import Pack
 
-__all__ = ["Classifier", "TaggedSpan", "WindowProbabilities"]
+__all__ = ["Classifier", "Labelling", "TaggedSpan", "WindowProbabilities"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,37 @@ class WindowProbabilities:
     probabilities: NDArray[np.float64] = field(repr=False)
 
 
-class Classifier(WindowReader[ClassifierModel]):
+class Labelling(Protocol):
+    """What can be asked for labels: a classifier pack, or a head of the text encoder.
+
+    `level` says which method is its own: `classify_windows` for `text`, `tag` for `token`. Both raise Overloaded.
+    """
+
+    @property
+    def pack(self) -> str:
+        """Digest of the pack that judges."""
+        ...
+
+    @property
+    def level(self) -> Literal["text", "token"]:
+        """What gets a label: a text, or each token of it."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What an answer can be."""
+        ...
+
+    async def classify_windows(self, text: str) -> WindowProbabilities:
+        """Every window of the text."""
+        ...
+
+    async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
+        """Labelled stretches of the whole text in order."""
+        ...
+
+
+class Classifier(WindowReader[ClassifierModel, NDArray[np.float32]]):
     """One classifier pack. Belongs to one event loop; methods raise Overloaded when more work waits than may wait.
 
     `level` says which method is its own: `classify_windows` for `text`, `tag` for `token`.
@@ -55,23 +86,20 @@ class Classifier(WindowReader[ClassifierModel]):
     async def classify_windows(self, text: str) -> WindowProbabilities:
         """Every window of the text; a sequence classifier's. Windows overlap and all together cover the text."""
         tokens = await self.tokens(text)
-        return WindowProbabilities(tokens.spans, np.stack(await self.rows(tokens)).astype(np.float64))
+        return WindowProbabilities(tokens.spans, np.stack(await self.rows(text, tokens)).astype(np.float64))
 
     async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
         """Labelled stretches of the whole text in order, windows merged; a token classifier's."""
         tokens = await self.tokens(text)
-        rows = await self.rows(tokens)
-        return await self._executor.run(self._spans, text, tokens, rows)
-
-    def _spans(self, text: str, tokens: PlacedTokens, rows: Sequence[NDArray[np.float32]]) -> tuple[TaggedSpan, ...]:
+        rows = await self.rows(text, tokens)
         bodies = [self.model.body(row, tokens, index) for index, row in enumerate(rows)]
-        return spans_of(text, tokens.ranges, merge_windows(tokens, bodies), self._scheme)
+        return await self._executor.run(spans_of_windows, text, tokens, bodies, self._scheme)
 
-    def _forward(self, windows: Sequence[NDArray[np.int32]]) -> list[NDArray[np.float32]]:
+    def _forward(self, windows: Sequence[Window]) -> list[NDArray[np.float32]]:
         """Each window's own probabilities, without the padding, and not as a part of a larger array that it would keep
         in memory."""
         rows = []
-        for window, found in zip(windows, self.model.probabilities(windows), strict=True):
+        for window, found in zip(windows, self.model.probabilities([window.ids for window in windows]), strict=True):
             own = found if self.level == "text" else found[: len(window)]
             row = own.astype(np.float32)
             row.flags.writeable = False

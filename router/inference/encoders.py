@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from router.inference.classifier import Classifier
+from router.inference.head import TextHead
 from router.inference.remote.session import RemoteSession
 from router.inference.text import TextEncoder
 from router.inference.vision import VisionEncoder
@@ -21,6 +22,8 @@ class Encoders:
     text: TextEncoder | None
     vision: VisionEncoder | None
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
+    heads: Mapping[str, TextHead] = field(default_factory=dict)
+    """Those of the text encoder that were asked for, by their names."""
 
     @property
     def remotes(self) -> tuple[RemoteSession, ...]:

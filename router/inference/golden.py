@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Annotated
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from router.packs.documents import json_value
 from router.packs.files import PackError, inside, read_checked
+from router.packs.heads import Head, Heads, HeadsGolden
 from router.packs.manifest import ClassifierGolden, TextClassifier, TextGolden, TextTower, VisionTower
 from router.packs.store import Pack
 
@@ -54,6 +55,16 @@ class GoldenClasses:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldenHeads:
+    """Golden vectors of a pack's heads: texts, token ids (t,) int32, and of each head a row a text: probabilities
+    (labels,), or (t, labels) where each token has a label."""
+
+    texts: tuple[str, ...] = field(repr=False)
+    ids: tuple[NDArray[np.int32], ...] = field(repr=False)
+    probabilities: Mapping[str, tuple[Doubles, ...]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class GoldenImages:
     """A vision tower's golden vectors: image files, what they are resized to (n, h, w, 3) uint8, and rows (n, d).
 
@@ -83,6 +94,10 @@ class _OfTokens(_Texts):
     probabilities: list[list[list[float]]]
 
 
+class _OfHeads(_Texts):
+    probabilities: dict[str, list[list[float | list[float]]]]
+
+
 def read_golden_texts(pack: Pack, tower: TextTower) -> GoldenTexts:
     """The tower's golden vectors, digest checked; raises GoldenError."""
     golden = tower.golden
@@ -106,17 +121,28 @@ def read_golden_classes(pack: Pack, tower: TextClassifier) -> GoldenClasses:
     try:
         vectors = json_value(_bytes(pack, golden), inside(pack.folder, golden.path), kind)
         ids = _token_ids(vectors, tower.max_tokens)
-        _one_each(vectors.texts, vectors.probabilities, "probabilities")
-        rows = []
-        for index, row in enumerate(vectors.probabilities):
-            found = np.array(row, dtype=np.float64)
-            wanted = (len(ids[index]), len(tower.labels)) if tower.level == "token" else (len(tower.labels),)
-            if found.shape != wanted:
-                raise ValueError(f"probabilities[{index}] is {found.shape}, not {wanted}")
-            rows.append(found)
+        rows = _probabilities("probabilities", vectors.probabilities, ids, tower)
     except (PackError, ValueError) as error:
         raise GoldenError(_problem(golden.path, error)) from error
-    return GoldenClasses(tuple(vectors.texts), ids, tuple(rows))
+    return GoldenClasses(tuple(vectors.texts), ids, rows)
+
+
+def read_golden_heads(pack: Pack, heads: Heads, most_tokens: int) -> GoldenHeads:
+    """The heads' golden vectors, digest checked, all heads and no others; raises GoldenError."""
+    golden = heads.golden
+    try:
+        vectors = json_value(_bytes(pack, golden), inside(pack.folder, golden.path), _OfHeads)
+        ids = _token_ids(vectors, most_tokens)
+        names = {head.name for head in heads.heads}
+        if vectors.probabilities.keys() != names:
+            raise ValueError(f"probabilities are of {sorted(vectors.probabilities)}, the heads are {sorted(names)}")
+        rows = {
+            head.name: _probabilities(f"probabilities.{head.name}", vectors.probabilities[head.name], ids, head)
+            for head in heads.heads
+        }
+    except (PackError, ValueError) as error:
+        raise GoldenError(_problem(golden.path, error)) from error
+    return GoldenHeads(tuple(vectors.texts), ids, rows)
 
 
 def read_golden_images(pack: Pack, tower: VisionTower) -> GoldenImages:
@@ -186,7 +212,25 @@ def _require_pixels(shape: tuple[int, ...], dtype: np.dtype[np.generic], count: 
         raise ValueError(f"pixels are {height} x {width}: not up to {grid.max_patches} squares of {grid.patch} pixels")
 
 
-def _bytes(pack: Pack, golden: TextGolden | ClassifierGolden) -> bytes:
+def _probabilities(
+    key: str, given: Sequence[object], ids: Sequence[NDArray[np.int32]], part: TextClassifier | Head
+) -> tuple[Doubles, ...]:
+    """A row a text, of the shape that this classifier or head gives; ValueError for another."""
+    _one_each(ids, given, key)
+    rows = []
+    for index, row in enumerate(given):
+        try:
+            found = np.array(row, dtype=np.float64)
+        except ValueError as error:  # rows of several lengths
+            raise ValueError(f"{key}[{index}] is no table: its rows have several lengths") from error
+        wanted = (len(ids[index]), len(part.labels)) if part.level == "token" else (len(part.labels),)
+        if found.shape != wanted:
+            raise ValueError(f"{key}[{index}] is {found.shape}, not {wanted}")
+        rows.append(found)
+    return tuple(rows)
+
+
+def _bytes(pack: Pack, golden: TextGolden | ClassifierGolden | HeadsGolden) -> bytes:
     return read_checked(pack.folder, golden.path, golden.sha256)
 
 
@@ -200,7 +244,7 @@ def _token_ids(vectors: _Texts, most: int) -> tuple[NDArray[np.int32], ...]:
     return tuple(np.array(row, dtype=np.int32) for row in vectors.token_ids)
 
 
-def _one_each(texts: list[str], rows: Sequence[object], key: str) -> None:
+def _one_each(texts: Sequence[object], rows: Sequence[object], key: str) -> None:
     if len(rows) != len(texts):
         raise ValueError(f"{key} has {len(rows)} rows for {len(texts)} texts")
 

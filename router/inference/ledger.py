@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-Tower = Literal["text", "vision", "classifier"]
+Tower = Literal["text", "heads", "vision", "classifier"]
 
 Saw = Callable[[float], None]
-"""Takes how near one comparison came: a cosine, or of a classifier the greatest difference of a probability."""
+"""Takes how near one comparison came: a cosine, or of `BY_PROBABILITY` the greatest difference of a probability."""
+
+BY_PROBABILITY: Final[frozenset[Tower]] = frozenset({"heads", "classifier"})
 
 
 def unseen(_: float) -> None:
@@ -25,8 +27,8 @@ def unseen(_: float) -> None:
 class Checked:
     """One tower's last check. `at` is in seconds since the epoch.
 
-    `cosine` is the least that was seen, None for a classifier; `difference` the greatest, None for all but those. A
-    check that broke off before it compared anything has neither.
+    `cosine` is the least that was seen, `difference`, of what is held by its probabilities, the greatest; the other one
+    is None. A check that broke off before it compared anything has neither.
     """
 
     pack: str
@@ -45,8 +47,9 @@ class Ledger:
 
     def enter(self, pack: str, tower: Tower, seen: list[float]) -> None:
         """Enter what a check of this tower saw."""
-        worst = (max(seen) if tower == "classifier" else min(seen)) if seen else None
-        figures = {"difference": worst} if tower == "classifier" else {"cosine": worst}
+        by_probability = tower in BY_PROBABILITY
+        worst = (max(seen) if by_probability else min(seen)) if seen else None
+        figures = {"difference": worst} if by_probability else {"cosine": worst}
         self._last[pack, tower] = Checked(pack, tower, self._clock(), **figures)
 
     def last(self) -> tuple[Checked, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from router.inference.cache import EmbeddingCache
@@ -12,6 +12,8 @@ from router.inference.classifier_model import ClassifierModel
 from router.inference.encoders import Encoders
 from router.inference.executor import InferenceExecutor
 from router.inference.fetching import ImageFetcher
+from router.inference.head import TextHead
+from router.inference.heads_model import HeadsModel
 from router.inference.matryoshka import require_dimension
 from router.inference.remote.server import RemoteServer
 from router.inference.remote.session import RemoteSession
@@ -35,6 +37,7 @@ def open_encoders(
     image_limits: ImageLimits,
     *,
     classifiers: Mapping[str, Pack] | None = None,
+    heads: Collection[str] = (),
     weights: Path | None = None,
     dimension: int | None = None,
     fetcher: ImageFetcher | None = None,
@@ -43,9 +46,10 @@ def open_encoders(
     """Encoders of these packs, not yet held against their golden vectors: see `gate.py`.
 
     Blocks for a fraction of a second, so call it before the loop serves. `classifiers` are packs by the references that
-    ask for them. `weights` is the folder that weights are laid into, None for the user's cache. `dimension` shortens
-    both towers' embeddings, None leaves them as they are. `fetcher` brings images behind URLs. Of `remotes`, another
-    server has the model. Raises PackError.
+    ask for them, `heads` those of the text pack that are asked, none where another server has the tower. `weights` is
+    the folder that weights are laid into, None for the user's cache. `dimension` shortens both towers' embeddings, None
+    leaves them as they are. `fetcher` brings images behind URLs. Of `remotes`, another server has the model. Raises
+    PackError.
     """
     remote_text, remote_vision = (remotes or {}).get("text"), (remotes or {}).get("vision")
     if dimension is not None:
@@ -54,10 +58,12 @@ def open_encoders(
         if vision is not None:
             require_dimension(vision, "vision", dimension)
     share_arena()
+    encoder = None
+    if text is not None:
+        model = open_text_model(text, weights, remote_text, heads)
+        encoder = TextEncoder(text, model, executor, cache, dimension, remote_text)
     return Encoders(
-        text=TextEncoder(text, open_text_model(text, weights, remote_text), executor, cache, dimension, remote_text)
-        if text
-        else None,
+        text=encoder,
         vision=VisionEncoder(
             vision,
             open_vision_model(vision, image_limits, weights, remote_vision),
@@ -70,7 +76,14 @@ def open_encoders(
         if vision
         else None,
         classifiers=_open_classifiers(classifiers or {}, executor, cache, weights),
+        heads=text_heads(encoder, executor) if encoder is not None else {},
     )
+
+
+def text_heads(encoder: TextEncoder, executor: InferenceExecutor) -> dict[str, TextHead]:
+    """The heads that the encoder's model has, by their names."""
+    model = encoder.model.heads
+    return {} if model is None else {head.name: TextHead(encoder, head, executor) for head in model.heads}
 
 
 def _open_classifiers(
@@ -84,11 +97,14 @@ def _open_classifiers(
     return {reference: opened[pack.digest] for reference, pack in packs.items()}
 
 
-def open_text_model(pack: Pack, weights: Path | None = None, remote: RemoteSession | None = None) -> TextModel:
-    """The pack's text tower; raises PackError."""
+def open_text_model(
+    pack: Pack, weights: Path | None = None, remote: RemoteSession | None = None, heads: Collection[str] = ()
+) -> TextModel:
+    """The pack's text tower with these heads; raises PackError."""
     if pack.manifest.text is None:
         raise PackError(f"pack {pack.manifest.name!r} has no text tower")
-    return TextModel(pack.manifest.text, lay_out(pack, "text", weights, remote is not None), remote)
+    folder = lay_out(pack, "text", weights, remote is not None)
+    return TextModel(pack.manifest.text, folder, remote, HeadsModel(pack, heads) if heads else None)
 
 
 def open_vision_model(

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from router.inference.reading_glance import may_carry_text
 from router.inference.sessions import open_session
 from router.packs.files import PackError
 from router.request.errors import ImageError
@@ -37,9 +38,13 @@ megapixels has letters of some 20 pixels left."""
 LONGEST_SIDE: Final = 10_000
 """Pixels; a longer side, such as a strip's of one pixel's height, is made as short."""
 
-MOST_LINES: Final = 400
-"""Lines of an image; a page that is set in three columns of small print has 250. One with more can't be read, which is
-another thing than having read nothing."""
+MOST_LINES: Final = 1_500
+"""Lines of an image; a page that is set in three columns of small print has 250, a screen full of listings 500 words
+that stand by themselves. One with more can't be read, which is another thing than having read nothing."""
+
+MOST_LETTERS: Final = 16_000
+"""What all lines of an image may have together, at two letters for each line's height that it is wide: twice what a
+densely printed page has. Reading takes time with this, some 1.6 milliseconds a letter."""
 
 _LEAST_SIDE: Final = 64
 """Pixels; narrower images get a margin. The graph works on squares of 32."""
@@ -108,11 +113,16 @@ class LineModel:
         if len(boxes) > MOST_LINES:
             raise ImageError("too much text")
         shift, size = np.array([left, top]), np.array([width, height])
-        strips = []
+        strips: list[Strip] = []
+        letters = 0.0
         for box in boxes:
             shares = np.clip((box - shift) / size, 0.0, 1.0)
             (x0, y0), (x1, y1) = shares.min(axis=0).tolist(), shares.max(axis=0).tolist()
-            strips.append(Strip(self._upright(pixels, box.astype(np.float32)), (x0, y0, x1, y1)))
+            upright = self._upright(pixels, box.astype(np.float32))
+            letters += 2 * max(upright.shape[1] / max(upright.shape[0], 1), 1.0)
+            if letters > MOST_LETTERS:
+                raise ImageError("too much text")
+            strips.append(Strip(upright, (x0, y0, x1, y1)))
         return tuple(strips)
 
     def read(self, strip: Strip) -> tuple[str, float]:
@@ -132,6 +142,8 @@ class LineModel:
         small = (
             pixels if size == (width, height) else self._cv2.resize(pixels, size, interpolation=self._cv2.INTER_AREA)
         )
+        if not may_carry_text(small, self._cv2):
+            return np.zeros((0, 4, 2))
         values = _normalised(small)[None]
         (heat,) = self._finder.run([_only(self._finder.get_outputs())], {_only(self._finder.get_inputs()): values})
         boxes, _ = self._boxes(heat, (height, width))

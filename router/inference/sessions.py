@@ -15,7 +15,7 @@ import onnxruntime as ort
 from router.inference.openvino_session import PROVIDER, OpenVinoSession, open_openvino
 from router.inference.remote.session import RemoteSession
 from router.packs.files import PackError
-from router.packs.manifest import Precision
+from router.packs.parts import Precision
 
 PROVIDERS = ("CPUExecutionProvider",)
 _ERRORS_ONLY = 3
@@ -38,6 +38,18 @@ def open_session(graph: Path, precision: Precision = "fp32") -> Session:
         session: Session = open_openvino(graph)
         require_providers(session, graph, providers_of(precision))
         return session
+    return _open(str(graph), graph)
+
+
+def open_carried(data: bytes, graph: Path) -> ort.InferenceSession:
+    """A session on the CPU of a graph's bytes, which carry all its weights; `graph` is where they were read.
+
+    Raises PackError as `open_session` does, and where weights lie outside.
+    """
+    return _open(data, graph)
+
+
+def _open(model: str | bytes, graph: Path) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -45,7 +57,7 @@ def open_session(graph: Path, precision: Precision = "fp32") -> Session:
     options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = _ERRORS_ONLY
     try:
-        session = ort.InferenceSession(str(graph), options, providers=list(PROVIDERS))
+        session = ort.InferenceSession(model, options, providers=list(PROVIDERS))
     except Exception as error:  # ONNX Runtime raises a dozen unrelated types
         raise PackError(
             f"{graph} cannot be loaded by ONNX Runtime {ort.__version__}: {type(error).__name__}"
@@ -71,9 +83,10 @@ def require_providers(session: Session, graph: Path, asked: tuple[str, ...] = PR
         raise PackError(f"{graph} runs on {', '.join(found)}, not on {', '.join(asked)}")
 
 
-def require_io(session: Session, graph: Path, inputs: Sequence[str], output: str) -> None:
+def require_io(session: Session, graph: Path, inputs: Sequence[str], *outputs: str) -> None:
     """Raises PackError unless the graph takes and gives tensors of these names."""
     takes = sorted(each.name for each in session.get_inputs())
     gives = [each.name for each in session.get_outputs()]
-    if takes != sorted(inputs) or output not in gives:
-        raise PackError(f"{graph} takes {takes} and gives {gives}; the manifest says {sorted(inputs)} and {output!r}")
+    if takes != sorted(inputs) or not set(outputs) <= set(gives):
+        said = ", ".join(map(repr, outputs))
+        raise PackError(f"{graph} takes {takes} and gives {gives}; the manifest says {sorted(inputs)} and {said}")

@@ -13,10 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.inference.text_model import Tokens
-
-OUTSIDE: Final = "O"
-"""The label of tokens that are nothing."""
+from router.inference.tokens import Tokens
+from router.packs.heads import OUTSIDE
 
 _CHUNKED: Final = re.compile(r"^([BIELSU])[-_](.+)$")
 """Schemes of chunks: IOB, IOBES and BILOU write where a token stands in its stretch in front of the label."""
@@ -31,19 +29,6 @@ class TaggedSpan:
     end: int
     label: str
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedTokens(Tokens):
-    """Tokens that also know their characters: `ranges` (t, 2) int32, half-open."""
-
-    ranges: NDArray[np.int32] = field(repr=False)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        # With its arguments, because a dataclass with slots is another class than the one that stands here.
-        return super(PlacedTokens, self).nbytes + self.ranges.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +72,13 @@ def merge_windows(tokens: Tokens, bodies: Sequence[NDArray[np.float32]]) -> NDAr
         merged[start:end][better] = body[better]
         room[start:end][better] = here[better]
     return merged
+
+
+def spans_of_windows(
+    text: str, tokens: Tokens, bodies: Sequence[NDArray[np.float32]], scheme: Scheme
+) -> tuple[TaggedSpan, ...]:
+    """Labelled stretches in order, from each window's probabilities (t, labels) of its own tokens."""
+    return spans_of(text, tokens.ranges, merge_windows(tokens, bodies), scheme)
 
 
 def spans_of(

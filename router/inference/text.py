@@ -1,6 +1,6 @@
 """The text encoder that signals ask: texts in, unit vectors out, each piece of content encoded once.
 
-It joins the text tower with the executor and the cache, and decides nothing.
+It joins the text tower, and what heads read off it, with the executor and the cache, and decides nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from router.inference.batching import WindowBatcher
 from router.inference.cache import EmbeddingCache
 from router.inference.executor import InferenceExecutor
+from router.inference.heads_model import Judged
 from router.inference.matryoshka import shorten
 from router.inference.remote.session import RemoteSession
 from router.inference.text_model import TextModel
+from router.inference.tokens import Window
 from router.inference.windows import WindowReader, together
 from router.packs.store import Pack
 
@@ -29,8 +31,10 @@ class WindowEmbeddings:
     embeddings: NDArray[np.float32] = field(repr=False)
 
 
-class TextEncoder(WindowReader[TextModel]):
-    """One text tower. Its arrays are shared with the cache and read-only. Belongs to one event loop.
+class TextEncoder(WindowReader[TextModel, Judged]):
+    """One text tower, and the heads that its model has. Belongs to one event loop.
+
+    Its arrays are shared with the cache and read-only.
 
     Every method raises Overloaded when there is more work than may wait. A text's windows and a call's texts are worked
     off a few at a time, so that one request alone cannot fill the queue; ask for text after text, not for all at once.
@@ -66,7 +70,7 @@ class TextEncoder(WindowReader[TextModel]):
     async def embed_windows(self, text: str) -> WindowEmbeddings:
         """Every window of the text with its characters; neighbours overlap and all together cover the text."""
         tokens = await self.tokens(text)
-        rows = [shorten(row, self.dimension) for row in await self.rows(tokens)]
+        rows = [shorten(row.embedding, self.dimension) for row in await self.rows(text, tokens)]
         return WindowEmbeddings(tokens.spans, np.stack(rows))
 
     async def count_tokens(self, text: str) -> int:
@@ -74,15 +78,18 @@ class TextEncoder(WindowReader[TextModel]):
         return len((await self.tokens(text)).ids)
 
     async def _embed_first(self, text: str) -> NDArray[np.float32]:
-        return shorten(await self.row(await self.tokens(text), 0), self.dimension)
+        return shorten((await self.row(text, await self.tokens(text), 0)).embedding, self.dimension)
 
 
-def _batcher(model: TextModel, executor: InferenceExecutor, remote: RemoteSession | None) -> WindowBatcher:
+def _batcher(
+    model: TextModel, executor: InferenceExecutor, remote: RemoteSession | None
+) -> WindowBatcher[Window, Judged]:
     if remote is None:
-        return WindowBatcher(executor, model.forward)
+        return WindowBatcher(executor, model.judge)
     session = remote
 
-    async def forward(windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
-        return await session.rows(session.request(model.feed(windows)), len(windows))
+    async def forward(windows: Sequence[Window]) -> list[Judged]:
+        request = session.request(model.feed([window.ids for window in windows]))
+        return [Judged(row) for row in await session.rows(request, len(windows))]
 
     return WindowBatcher(session.lane, forward, session.batch)

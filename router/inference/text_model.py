@@ -10,14 +10,15 @@ import json
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from router.inference.heads_model import HeadsModel, Judged
 from router.inference.sessions import SessionAnywhere, open_session, require_io
+from router.inference.tokens import Piece, Tokens, Window
 from router.packs.files import PackError, inside
 from router.packs.manifest import TextGraph, TextTower
 
@@ -34,34 +35,6 @@ _SPLIT_IN_FRONT = " \t\r\n" + string.punctuation
 _IDEOGRAPHS = "\u4e00-\u9fff"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Tokens of a stretch of text: ids (t,) and each one's character range in the text (t, 2), int32; where it ends."""
-
-    ids: NDArray[np.int32] = field(repr=False)
-    ranges: NDArray[np.int32] = field(repr=False)
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """A tokenised text.
-
-    `ids` (t,) int32 are the text's own tokens, without the special ones. A window covers the tokens `starts[i]` to
-    `ends[i]` and the characters `spans[i]`; there is at least one, and all together cover the text.
-    """
-
-    ids: NDArray[np.int32] = field(repr=False)
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    spans: tuple[tuple[int, int], ...]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory; a window's four numbers and their tuple weigh about 200."""
-        return self.ids.nbytes + 200 * len(self.spans)
-
-
 class WindowModel:
     """Tokenizer and session of one graph that reads text. Its methods may run in several threads at once."""
 
@@ -71,7 +44,7 @@ class WindowModel:
         if session is None:
             graph = inside(folder, tower.graph.path)
             session = open_session(graph, tower.precision)
-            require_io(session, graph, text_inputs(tower), tower.output)
+            require_io(session, graph, text_inputs(tower), tower.output, *layers_of(tower))
         self._session = session
         self._tokenizer = _load_tokenizer(inside(folder, tower.tokenizer.path))
         self._prefix, self._suffix = _special_tokens(self._tokenizer)
@@ -112,7 +85,7 @@ class WindowModel:
         ends = tuple(min(start + self._body, len(ids)) for start in starts)
         first = [0, *(int(ranges[start, 0]) for start in starts[1:])]
         last = [*(int(ranges[end - 1, 1]) for end in ends[:-1]), pieces[-1].end]
-        return Tokens(ids, starts, ends, tuple(zip(first, last, strict=True)))
+        return Tokens(ids, starts, ends, tuple(zip(first, last, strict=True)), ranges)
 
     def tokenise(self, text: str) -> Tokens:
         """All of stage one in the calling thread."""
@@ -138,6 +111,15 @@ class WindowModel:
         if not self.tower.fixed_length:
             return ids
         return np.pad(ids, (0, self.tower.max_tokens - len(ids)), constant_values=self.tower.pad_id)
+
+    def body(self, row: NDArray[np.float32], tokens: Tokens, index: int) -> NDArray[np.float32]:
+        """The part of a window's row of tokens (t, ...) that is about the text's own."""
+        start = len(self._prefix)
+        return row[start : start + tokens.ends[index] - tokens.starts[index]]
+
+    def placed(self, text: str, tokens: Tokens, index: int) -> Window:
+        """One window with all that this model is told of it."""
+        return Window(self.window(tokens, index))
 
     def forward(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
         """Stage two: the graph's output (n, ...) float32 of n windows, padded to the longest.
@@ -165,12 +147,55 @@ class WindowModel:
 
 
 class TextModel(WindowModel):
-    """A text tower: `forward` gives unit vectors (n, d)."""
+    """A text tower: `forward` gives unit vectors (n, d), `judge` also what its `heads` say, from the same pass."""
 
-    def __init__(self, tower: TextTower, folder: Path, session: SessionAnywhere | None = None) -> None:
-        """See `WindowModel`."""
+    def __init__(
+        self,
+        tower: TextTower,
+        folder: Path,
+        session: SessionAnywhere | None = None,
+        heads: HeadsModel | None = None,
+    ) -> None:
+        """See `WindowModel`; `heads` are of the same pack, and for a graph that is run here."""
         super().__init__(tower, folder, session)
         self.tower: TextTower = tower
+        self.heads = heads
+
+    def placed(self, text: str, tokens: Tokens, index: int) -> Window:
+        """One window; where heads look at it, with its own characters, lone surrogates among them as U+FFFD."""
+        ids = self.window(tokens, index)
+        if self.heads is None:
+            return Window(ids)
+        ranges = tokens.ranges[tokens.starts[index] : tokens.ends[index]]
+        # From the first token to the last, and not the window's span: white space around them says nothing.
+        start, end = (int(ranges[0, 0]), int(ranges[-1, 1])) if len(ranges) else (0, len(text))
+        own, ranges = text[start:end], ranges - np.int32(start)
+        return Window(ids, own if own.isascii() else _SURROGATES.sub("\ufffd", own), ranges, len(self._prefix))
+
+    def first_window(self, text: str) -> Window:
+        """The first window of a text, tokenised in the calling thread."""
+        return self.placed(text, self.tokenise(text), 0)
+
+    def judge(self, windows: Sequence[Window]) -> list[Judged]:
+        """Stage two: of each window its unit vector and what the heads say, from one pass of the tower."""
+        heads = self.heads
+        if heads is None:
+            return [Judged(row) for row in self.forward([window.ids for window in windows])]
+        if self.tower.precision == "int8" and len(windows) > 1:
+            return [self.judge([window])[0] for window in windows]
+        feed = self.feed([window.ids for window in windows])
+        embeddings, *states = self._session.run([self.tower.output, *heads.layers], feed)
+        embeddings.flags.writeable = False
+        judged = []
+        for row, window in enumerate(windows):
+            own = {name: each[row : row + 1, : len(window)] for name, each in zip(heads.layers, states, strict=True)}
+            judged.append(Judged(embeddings[row], heads.answers(own, window)))
+        return judged
+
+
+def layers_of(tower: TextGraph) -> tuple[str, ...]:
+    """Names of the graph's outputs beside its own."""
+    return tower.layers if isinstance(tower, TextTower) else ()
 
 
 def text_inputs(tower: TextGraph) -> tuple[str, ...]:

@@ -11,27 +11,31 @@ import hashlib
 from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from router.inference.batching import WindowBatcher
-from router.inference.cache import CacheKey, EmbeddingCache
+from router.inference.cache import CacheKey, EmbeddingCache, Sized
 from router.inference.executor import InferenceExecutor
-from router.inference.text_model import Tokens, WindowModel
+from router.inference.text_model import WindowModel
+from router.inference.tokens import Tokens, Window
 from router.packs.store import Pack
 
 T = TypeVar("T")
 ModelT = TypeVar("ModelT", bound=WindowModel)
+RowT = TypeVar("RowT", bound=Sized)
 
 # Tokenised in well under a millisecond, CJK included: not worth a thread or a place in the cache.
 INLINE_CHARACTERS = 256
 
 
-class WindowReader(Generic[ModelT]):
+class WindowReader(Generic[ModelT, RowT]):
     """One model that reads texts window by window. Its arrays are shared with the cache. Belongs to one event loop."""
 
     def __init__(
-        self, pack: Pack, model: ModelT, batcher: WindowBatcher, executor: InferenceExecutor, cache: EmbeddingCache
+        self,
+        pack: Pack,
+        model: ModelT,
+        batcher: WindowBatcher[Window, RowT],
+        executor: InferenceExecutor,
+        cache: EmbeddingCache,
     ) -> None:
         """The `batcher` asks the model, here or elsewhere; the `executor` tokenises."""
         self.source = pack
@@ -52,19 +56,19 @@ class WindowReader(Generic[ModelT]):
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         return await self._cache.get(CacheKey(self.pack, "tokens", digest), lambda: self._tokenise(text))
 
-    async def row(self, tokens: Tokens, index: int) -> NDArray[np.float32]:
-        """What the model makes of one window; raises Overloaded."""
-        window = self.model.window(tokens, index)
-        key = CacheKey(self.pack, "window", hashlib.sha256(window.tobytes()).digest())
+    async def row(self, text: str, tokens: Tokens, index: int) -> RowT:
+        """What the model makes of one window of the text; raises Overloaded."""
+        window = self.model.placed(text, tokens, index)
+        key = CacheKey(self.pack, "window", window.digest)
         return await self._cache.get(key, lambda: self._batcher.embed(window))
 
-    async def rows(self, tokens: Tokens) -> list[NDArray[np.float32]]:
+    async def rows(self, text: str, tokens: Tokens) -> list[RowT]:
         """A row a window, a few at a time, so that one text alone cannot fill the queue; raises Overloaded."""
-        rows: list[NDArray[np.float32]] = []
+        rows: list[RowT] = []
         width = self._batcher.at_once
         for start in range(0, len(tokens.spans), width):
             indices = range(start, min(start + width, len(tokens.spans)))
-            rows += await together([self.row(tokens, index) for index in indices])
+            rows += await together([self.row(text, tokens, index) for index in indices])
         return rows
 
     async def _tokenise(self, text: str) -> Tokens:

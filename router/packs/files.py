@@ -14,7 +14,9 @@ from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
-from router.packs.manifest import Manifest, PackFile, TextClassifier, TextGraph, TextTower, VisionTower, WeightFile
+from router.packs.heads import Heads
+from router.packs.manifest import Manifest, TextClassifier, TextGraph, TextTower, VisionTower
+from router.packs.parts import PackFile, WeightFile
 
 TowerKind = Literal["text", "vision", "classifier"]
 KINDS: Final[tuple[TowerKind, ...]] = ("text", "vision", "classifier")
@@ -60,10 +62,17 @@ def carried_files(manifest: Manifest, elsewhere: Collection[TowerKind] = ()) -> 
         opened = files_beside_a_model(tower) if kind in elsewhere else runtime_files(tower)
         carried += [file for file in opened if not (isinstance(file, WeightFile) and file.source)]
         carried.append(PackFile(path=tower.golden.path, sha256=tower.golden.sha256))
+    if manifest.heads is not None and "text" not in elsewhere:
+        carried += files_of_heads(manifest.heads)
     if manifest.vision is not None:
         images = manifest.vision.golden.images
         carried += [PackFile(path=each.path, sha256=each.sha256) for each in images if each.sha256 is not None]
     return tuple(carried)
+
+
+def files_of_heads(heads: Heads) -> tuple[PackFile, ...]:
+    """The graph and the golden vectors; the pack always carries both."""
+    return (heads.graph, PackFile(path=heads.golden.path, sha256=heads.golden.sha256))
 
 
 def undigested_images(manifest: Manifest) -> tuple[str, ...]:
@@ -78,6 +87,8 @@ def named_paths(manifest: Manifest) -> tuple[str, ...]:
     towers = towers_of(manifest)
     paths = [file.path for tower in towers for file in runtime_files(tower)]
     paths += [tower.golden.path for tower in towers]
+    if manifest.heads is not None:
+        paths += [file.path for file in files_of_heads(manifest.heads)]
     if manifest.vision is not None:
         paths += [each.path for each in manifest.vision.golden.images]
     return tuple(paths)
@@ -136,14 +147,17 @@ def faults(folder: Path, files: Iterable[PackFile]) -> list[str]:
     return found
 
 
-def read_checked(folder: Path, path: str, sha256: str | None) -> bytes:
-    """The file's bytes, which have this digest if there is one; raises PackError otherwise."""
+def read_checked(folder: Path, path: str, sha256: str | None, most: int | None = None) -> bytes:
+    """The file's bytes, which have this digest if there is one, and are not more than `most`; raises PackError
+    otherwise."""
     target = inside(folder, path)
     try:
         with open_regular(target) as file:
-            data = file.read()
+            data = file.read(-1 if most is None else most + 1)
     except OSError as error:
         raise PackError(f"{target} cannot be read: {error.strerror}") from error
+    if most is not None and len(data) > most:
+        raise PackError(f"{target} has more than {most >> 20} MiB")
     digest = hashlib.sha256(data).hexdigest()
     if sha256 is not None and digest != sha256:
         raise PackError(f"{target} has sha256 {digest}, the manifest says {sha256}; restore the pack")

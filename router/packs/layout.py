@@ -31,7 +31,7 @@ from router.packs.files import (
     runtime_files,
     tower_of,
 )
-from router.packs.manifest import DistributionFile, PackFile, WeightFile
+from router.packs.parts import DistributionFile, PackFile, WeightFile
 from router.packs.store import Pack
 
 # Extracting 90 MB takes about a second; a holder that needs longer than this is stuck.

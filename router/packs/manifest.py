@@ -5,101 +5,28 @@ A pack is a folder. Every file it names carries its SHA-256, so that a pack is w
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-
-def _one_line(value: str) -> str:
-    """These end up in messages on a terminal and in paths; an escape sequence or a NUL has no business there."""
-    if not all(each.isprintable() for each in value):
-        raise ValueError("must be printable characters on one line")
-    return value
-
-
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Line = Annotated[str, AfterValidator(_one_line), Field(max_length=1024)]
-Precision = Literal["fp32", "int8", "bf16"]
-"""fp32 and int8 run on ONNX Runtime; bf16 is the fp32 graph on OpenVINO, on processors that have bfloat16."""
-
-
-Side = Annotated[int, Field(ge=1, le=4096)]
-"""Pixels along an edge of an image tower's input; a larger one is a mistake that would cost gigabytes."""
-
-Length = Annotated[int, Field(ge=1, le=1 << 20)]
-"""Numbers of an embedding, or tokens of a sequence; the largest models have some ten thousands of either."""
-
-TokenId = Annotated[int, Field(ge=0, le=2**31 - 1)]
-"""An id as int32 holds it."""
-
-Factor = Annotated[float, Field(gt=0)]
-
-# Figures are rounded when they are written, and a cosine of float32 rows may come out above 1.
-_ROUNDING = 1e-5
+from router.packs.heads import Heads
+from router.packs.parts import (
+    Factor,
+    Length,
+    Line,
+    PackFile,
+    Parity,
+    Precision,
+    Sha256,
+    Side,
+    Strict,
+    TokenId,
+    WeightFile,
+    require_measure,
+)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class PackFile(_Strict):
-    """A file inside the pack's folder."""
-
-    path: Line
-    sha256: Sha256
-
-
-class DistributionFile(_Strict):
-    """Where a file that the pack does not carry is found: inside an installed Python distribution."""
-
-    distribution: Line = Field(min_length=1)
-    version: Line = ""
-    """The release that the pack was made for; only for messages, the digest decides."""
-    path: Line
-    """Path below the distribution's install root."""
-    member: Line = ""
-    """Member of the zip archive at `path`; empty: `path` is the file itself."""
-
-
-class WeightFile(PackFile):
-    """Tensors that a graph points into; `source` is set when the pack does not carry the file itself."""
-
-    source: DistributionFile | None = None
-
-
-class Parity(_Strict):
-    """How near a graph came to its PyTorch reference when it was exported; figures are over the golden inputs.
-
-    For embeddings, cosines; for a classifier, the greatest and the mean difference of a probability.
-    """
-
-    reference: str
-    """What it was held against, with versions."""
-    inputs: Length
-    measure: Literal["cosine", "probability difference"]
-    worst: float
-    mean: float
-    gate: float
-    """What `worst` had to reach: at least for cosines, at most for differences."""
-    drift_allowed: bool = False
-    """The gate was missed, and whoever exported the pack accepted that."""
-
-    @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
-        if self.measure == "cosine":
-            in_range = 0 < self.gate <= 1 and -1 - _ROUNDING <= self.worst <= self.mean + _ROUNDING <= 1 + 2 * _ROUNDING
-            held = self.worst >= self.gate
-        else:
-            in_range = 0 < self.gate < 1 and 0 <= self.mean <= self.worst + _ROUNDING <= 1 + _ROUNDING
-            held = self.worst <= self.gate
-        if not in_range:
-            raise ValueError(f"gate, worst and mean are no figures that a {self.measure} can have")
-        if not held and not self.drift_allowed:
-            raise ValueError("worst misses the gate, and drift_allowed is not set; export the pack anew")
-        return self
-
-
-class TextGolden(_Strict):
+class TextGolden(Strict):
     """JSON with `texts`, `token_ids` and `embeddings` (reference outputs, float32)."""
 
     path: Line
@@ -107,7 +34,7 @@ class TextGolden(_Strict):
     min_cosine: float = Field(gt=0, le=1)
 
 
-class GoldenImage(_Strict):
+class GoldenImage(Strict):
     """An image file. Packs of earlier exporters name the path alone: such an image is not held to its bytes, only to
     the pixels that come out of it."""
 
@@ -120,7 +47,7 @@ class GoldenImage(_Strict):
         return {"path": value} if isinstance(value, str) else value
 
 
-class VisionGolden(_Strict):
+class VisionGolden(Strict):
     """npz with `pixels` uint8 (n, height, width, 3) and `embeddings` float32 (n, d), a row for each of `images`.
 
     For a tower with `patches` too, all images have one size.
@@ -132,7 +59,7 @@ class VisionGolden(_Strict):
     min_cosine: float = Field(gt=0, le=1)
 
 
-class ClassifierGolden(_Strict):
+class ClassifierGolden(Strict):
     """JSON with `texts`, `token_ids` and `probabilities` (the reference's): a row a text, or a row a token."""
 
     path: Line
@@ -140,7 +67,7 @@ class ClassifierGolden(_Strict):
     max_difference: float = Field(gt=0, lt=1)
 
 
-class TextGraph(_Strict):
+class TextGraph(Strict):
     """A graph that reads text: `input_ids` and `attention_mask` (int64, (n, t)) go in."""
 
     graph: PackFile
@@ -166,12 +93,16 @@ class TextTower(TextGraph):
     matryoshka: tuple[Length, ...] = ()
     """Lesser dimensions that the checkpoint was trained for: the first so many numbers, made a unit vector again. Each
     once, in falling or rising order."""
+    layers: tuple[Line, ...] = ()
+    """Further outputs of the graph, hidden states float32 (n, t, width), which heads may read."""
     golden: TextGolden
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        _require_measure(self.parity, "cosine")
+        require_measure(self.parity, "cosine")
         _require_nested(self.matryoshka, self.dimension)
+        if len({self.output, *self.layers}) != 1 + len(self.layers):
+            raise ValueError("layers: each may stand once, and `output` is none of them")
         return self
 
 
@@ -188,11 +119,11 @@ class TextClassifier(TextGraph):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        _require_measure(self.parity, "probability difference")
+        require_measure(self.parity, "probability difference")
         return self
 
 
-class PatchGrid(_Strict):
+class PatchGrid(Strict):
     """How a tower for any aspect ratio takes an image: in its own shape, as squares of `patch` pixels, at most
     `max_patches` of them."""
 
@@ -200,7 +131,7 @@ class PatchGrid(_Strict):
     max_patches: int = Field(ge=1, le=1 << 16)
 
 
-class VisionTower(_Strict):
+class VisionTower(Strict):
     """An image encoder of SigLIP's kind. The graph takes pixels float32 (n, 3, h, w) and normalises its output.
 
     With `patches` it takes `pixel_values` float32 (n, max_patches, 3 * patch * patch), `pixel_attention_mask` int64
@@ -235,12 +166,12 @@ class VisionTower(_Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        _require_measure(self.parity, "cosine")
+        require_measure(self.parity, "cosine")
         _require_nested(self.matryoshka, self.dimension)
         return self
 
 
-class Source(_Strict):
+class Source(Strict):
     """The checkpoint that a pack was exported from."""
 
     checkpoint: Line
@@ -252,7 +183,7 @@ class Source(_Strict):
     """Versions of what exported it."""
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """The whole of `pack.yaml`."""
 
     format: Literal[1]
@@ -263,6 +194,8 @@ class Manifest(_Strict):
     """Name of the embedding space; embeddings are comparable only inside one. Empty for a classifier."""
     source: Source | None = None
     text: TextTower | None = None
+    heads: Heads | None = None
+    """Classifiers over the text tower's layers."""
     vision: VisionTower | None = None
     classifier: TextClassifier | None = None
 
@@ -272,6 +205,8 @@ class Manifest(_Strict):
             raise ValueError("there is nothing to serve in it: one of `text`, `vision` and `classifier` is needed")
         if (self.text is not None or self.vision is not None) and not self.space:
             raise ValueError("`space` is needed: without it nobody can tell which embeddings may be compared")
+        if self.heads is not None and (self.text is None or self.text.fixed_length):
+            raise ValueError("heads: they read a text tower, one that takes an attention mask")
         if self.text is not None and self.vision is not None and self.text.dimension != self.vision.dimension:
             raise ValueError(
                 f"text.dimension is {self.text.dimension} and vision.dimension {self.vision.dimension}: not one space"
@@ -284,8 +219,3 @@ def _require_nested(lengths: tuple[int, ...], dimension: int) -> None:
         raise ValueError(f"matryoshka: each must be less than the dimension, {dimension}")
     if list(lengths) not in (sorted(set(lengths)), sorted(set(lengths), reverse=True)):
         raise ValueError("matryoshka: each may stand once, in falling or rising order")
-
-
-def _require_measure(parity: Parity | None, measure: Literal["cosine", "probability difference"]) -> None:
-    if parity is not None and parity.measure != measure:
-        raise ValueError(f"parity.measure: a {measure} is what this part is measured by")

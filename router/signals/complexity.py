@@ -16,6 +16,9 @@ one signal serves several tiers. The score maps it to 0-1: 0.5 where neither sid
 texts, `hard_images` and `easy_images` are captions for the request's images; with none of them given, built-in examples
 for texts are used (`complexity_anchors.py`).
 
+With `method: head` a head of the text pack judges texts: the score is its probability of a hard request, the value that
+minus its opposite's. It is a weak prior, trained on where requests came from, and no measure of work.
+
 Costs a text encoder's pass for each window that is not cached; with captions, a vision encoder's for each such image.
 Of a long text its two ends are read. What it can't see: how much work a request really is. It sees what hard requests
 look like; a short question can be the hardest of all, and a long one with easy words is often hard: combine it with
@@ -26,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +40,12 @@ from router.inference.text import TextEncoder
 from router.inference.vision import VisionEncoder
 from router.request.view import RequestView
 from router.signals.anchors import NOT_A_NUMBER, logistic, pooled, read_ends
-from router.signals.base import Cost, Evidence, Observation, SignalName
+from router.signals.base import Cost, Evidence, Observation, Signal, SignalName
 from router.signals.complexity_anchors import EASY, HARD
+from router.signals.complexity_head import HeadComplexitySignal
+from router.signals.heads import required_head
 from router.signals.pictures import OVERLOADED, all_images, check_one_space, look_at, settle
-from router.signals.resources import SignalSetupError
+from router.signals.resources import Resources, SignalSetupError
 from router.signals.settings import Phrase, SignalSettings
 from router.signals.texts import WHICH_TEXTS, Over, texts_over
 
@@ -54,6 +59,12 @@ HARD_LABEL: Final = "hard"
 EASY_LABEL: Final = "easy"
 
 
+HEAD: Final = "complexity"
+
+THRESHOLD: Final = 0.03
+"""With examples."""
+
+
 class ComplexitySettings(SignalSettings):
     """Settings of a `complexity` signal."""
 
@@ -61,17 +72,34 @@ class ComplexitySettings(SignalSettings):
     easy: tuple[Phrase, ...] = Field((), description="Texts like easy requests.")
     hard_images: tuple[Phrase, ...] = Field((), description="Captions of images that make a request hard.")
     easy_images: tuple[Phrase, ...] = Field((), description="Captions of images that make a request easy.")
-    threshold: float = Field(0.03, ge=-1, le=1, description="Margin from which on it matches.")
+    method: Literal["examples", "head"] = Field(
+        "examples",
+        description="examples: likeness to hard and easy ones; head: the text pack's head, which was trained on kinds "
+        "of requests, for texts alone.",
+    )
+    threshold: float | None = Field(
+        None,
+        ge=-1,
+        le=1,
+        description=f"Margin from which on it matches. Not given: {THRESHOLD}, or the head's own.",
+    )
     over: Over = Field(
         "latest",
         description=WHICH_TEXTS,
     )
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """See `SignalSettings`."""
+        return (HEAD,) if self.method == "head" else ()
 
     @model_validator(mode="after")
     def _has_both_sides(self) -> ComplexitySettings:
         for hard, easy in (("hard", "easy"), ("hard_images", "easy_images")):
             if bool(getattr(self, hard)) != bool(getattr(self, easy)):
                 raise ValueError(f"{hard} and {easy} go together: a margin needs both sides")
+        if self.method == "head" and (self.hard or self.hard_images):
+            raise ValueError("the head was trained and takes no examples; they are for `method: examples`")
         return self
 
 
@@ -121,7 +149,8 @@ class ComplexitySignal:
                 else:
                     margin = float(_margins(picture.embedding[None], *self._captions)[0])
                     found.append(_judged(margin, picture.pointer, image=picture.index))
-        needed = logistic(STEEPNESS * self._settings.threshold)
+        threshold = THRESHOLD if self._settings.threshold is None else self._settings.threshold
+        needed = logistic(STEEPNESS * threshold)
         answer = settle([evidence for _, evidence in found], lambda score: score >= needed, pack)
         if answer.status != "observed":
             return answer
@@ -140,6 +169,16 @@ class ComplexitySignal:
         hardest = int(margins.argmax())
         margin = float(margins[hardest])
         return [_judged(margin, windows[hardest].pointer, span=windows[hardest].span)]
+
+
+def build_complexity(name: SignalName, settings: ComplexitySettings, resources: Resources) -> Signal:
+    """The signal as its method has it; SignalSetupError where something is not at hand."""
+    if settings.method == "head":
+        head = required_head(name, HEAD, resources)
+        if len(head.labels) != 1 or head.level != "text":
+            raise SignalSetupError(f"{name}: the head {HEAD!r} has other labels than one for a text")
+        return HeadComplexitySignal(name, head, settings.threshold, settings.over)
+    return ComplexitySignal(name, settings, resources.text_for(name), resources.vision)
 
 
 def _margins(

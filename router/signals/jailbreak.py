@@ -3,6 +3,7 @@
     jailbreak:
       attack: {threshold: 0.7}
       attack_in_pictures: {threshold: 0.7, read_images: true}
+      role_play: {method: head}
       sure_attack: {method: all, pack: ./packs/injection, attack_labels: [INJECTION], threshold: 0.6}
 
 Every text of every turn and role is read whole, tool calls and tool results included, and the best place decides: a
@@ -12,10 +13,16 @@ long harmless text around an attack neither hides nor thins it. `method` says wh
   (`jailbreak_anchors.py`), and searched for turns of phrase (`jailbreak_patterns.py`), in whatever way their letters
   are set (`jailbreak_views.py`). What stands around the border of two segments is looked at once more where there is a
   hint of an attack. Costs a text encoder's pass for each segment of about 65 words that is not cached.
+- `head`: a head of the text pack that was trained for it, window by window. Costs next to nothing beside the text
+  encoder's pass for each window that is not cached.
 - `classifier`: a sequence-classifier pack, asked for its `attack_labels`, window by window. Costs its model's pass for
   each window that is not cached.
-- `any`: both, and the surer one decides; catches more, with the false alarms of either.
+- `any`: `contrastive` and the pack, or the head where no pack is named, and the surer one decides; catches more, with
+  the false alarms of either.
 - `all`: both have to find the same text, and the less sure one decides; fewer false alarms.
+
+The starter's head knows long role plays and rewritten requests better than `contrastive` does, and raises fewer false
+alarms; a single sentence of attack it often misses, above all between harmless ones.
 
 With `read_images` what is written inside every image is judged as a user's words are, whoever sent the image; evidence
 names the image and the box. An image that can't be read makes the answer unknown, unless something else matches. Costs
@@ -34,7 +41,8 @@ than a user's words to match (`OPERATOR_DISCOUNT`); a policy for clients that it
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -42,12 +50,13 @@ from pydantic import Field, model_validator
 
 from router.inference.executor import Overloaded
 from router.inference.reading import ImageReader
-from router.inference.text import TextEncoder
 from router.request.view import RequestView, Role
 from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
-from router.signals.classifier import LabelJudge
+from router.signals.classifier import LabelJudge, judge_by_head, open_judge
+from router.signals.heads import required_head
 from router.signals.jailbreak_scoring import SegmentScorer
 from router.signals.places import OVERLOADED, ImageText, read_images
+from router.signals.resources import Resources
 from router.signals.settings import Phrase, SignalSettings, Threshold
 
 MAX_EVIDENCE: Final = 8
@@ -59,17 +68,31 @@ OPERATOR_DISCOUNT: Final = 4.0
 and roles as a matter of course. Set by hand, on a dozen ordinary system prompts."""
 
 
+HEAD: Final = "jailbreak"
+"""The head's name, and that of its label for attacks."""
+
+_BLOCK: Final = re.compile(r"[^\n]+(?:\n[^\n]+)*")
+"""Lines without a blank one between them."""
+
+THRESHOLD: Final = 0.7
+"""Where no head judges alone."""
+
+
 class JailbreakSettings(SignalSettings):
     """Settings of a `jailbreak` signal."""
 
-    threshold: Threshold = Field(0.7, description="Score from which on it matches.")
-    method: Literal["contrastive", "classifier", "any", "all"] = Field(
+    threshold: Threshold | None = Field(
+        None,
+        description="Score from which on it matches. Not given: the head's own where it judges alone, which its pack "
+        f"names; {THRESHOLD} otherwise.",
+    )
+    method: Literal["contrastive", "head", "classifier", "any", "all"] = Field(
         default="contrastive",
-        description="contrastive: by anchors and turns of phrase; classifier: by a pack; any: either is enough; all: "
-        "both have to find the same text.",
+        description="contrastive: by anchors and turns of phrase; head: by the text pack's head; classifier: by a "
+        "pack; any: contrastive or another, which is the pack or else the head; all: both have to find the same text.",
     )
     pack: Phrase | None = Field(
-        default=None, description="Sequence-classifier pack, by path or by name; for every method but contrastive."
+        default=None, description="Sequence-classifier pack, by path or by name; for classifier, any and all."
     )
     attack_labels: tuple[Phrase, ...] = Field(default=(), description="Labels of the pack that mean an attack.")
     read_images: bool = Field(default=False, description="Read the text inside images, too, as a user's words.")
@@ -81,16 +104,25 @@ class JailbreakSettings(SignalSettings):
 
     @model_validator(mode="after")
     def _holds_together(self) -> JailbreakSettings:
-        if self.method == "contrastive" and (self.pack is not None or self.attack_labels):
+        if self.method not in ("classifier", "any", "all") and (self.pack is not None or self.attack_labels):
             raise ValueError("pack and attack_labels are for the methods classifier, any and all")
-        if self.method != "contrastive" and (self.pack is None or not self.attack_labels):
-            raise ValueError(f"method {self.method} needs pack and attack_labels")
+        if self.method == "classifier" and (self.pack is None or not self.attack_labels):
+            raise ValueError("method classifier needs pack and attack_labels")
+        if (self.pack is None) != (not self.attack_labels):
+            raise ValueError("pack and attack_labels go together")
         return self
 
     @property
-    def matching(self) -> tuple[float, None]:
+    def matching(self) -> tuple[float, None] | None:
+        """See `SignalSettings`; a head's own threshold stands in its pack."""
+        if self.threshold is None and self.method == "head":
+            return None
+        return THRESHOLD if self.threshold is None else self.threshold, None
+
+    @property
+    def heads(self) -> tuple[str, ...]:
         """See `SignalSettings`."""
-        return self.threshold, None
+        return (HEAD,) if self.pack is None and self.method != "contrastive" else ()
 
     @property
     def classifier_packs(self) -> tuple[str, ...]:
@@ -105,18 +137,19 @@ class JailbreakSettings(SignalSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A text with where it stands; `image` is there for what is written in one."""
+    """A text with where it stands; `image` is there for what is written in one, from its character `begin` on."""
 
     pointer: str
     role: Role
     text: str = field(repr=False)
     image: ImageText | None = None
+    begin: int = 0
 
     def evidence(self, label: str, score: float, span: tuple[int, int] | None, detail: str = "") -> Evidence:
         score = _discounted(score) if self.role in OPERATORS else score
         if self.image is None:
             return Evidence(self.pointer, label=label, score=score, span=span, detail=detail)
-        box = self.image.place(*span) if span is not None else ""
+        box = self.image.place(span[0] + self.begin, span[1] + self.begin) if span is not None else ""
         detail = ", ".join(filter(None, (box, detail)))
         return Evidence(self.pointer, label=label, score=score, image=self.image.index, detail=detail)
 
@@ -128,16 +161,18 @@ class JailbreakSignal:
         self,
         name: SignalName,
         settings: JailbreakSettings,
-        encoder: TextEncoder,
-        judge: LabelJudge | None = None,
+        scorer: SegmentScorer | None,
+        judge: LabelJudge | None,
+        threshold: float,
         reader: ImageReader | None = None,
     ) -> None:
-        """`judge` is there for every method but `contrastive`, `reader` where images are read."""
+        """At least one of `scorer` and `judge` is there, `reader` where images are read."""
         self.name = name
         self._settings = settings
-        self._scorer = SegmentScorer(encoder) if settings.method != "classifier" else None
-        self._judge = judge if settings.method != "contrastive" else None
-        self._reader = reader if settings.read_images else None
+        self._scorer = scorer
+        self._judge = judge
+        self._threshold = threshold
+        self._reader = reader
         self._pack = ", ".join(each.pack for each in (self._scorer, self._judge) if each is not None)
 
     @property
@@ -167,16 +202,15 @@ class JailbreakSignal:
                     if image.missing:
                         missing.append(Evidence(image.pointer, image=image.index, detail=image.missing))
                         continue
-                    # Words that go on in the next line are one phrase all the same.
-                    text = image.text.replace("\n", " ")
-                    found = await self._look(_Place(image.pointer, "user", text, image), found)
+                    for begin, text in _passages(image.text):
+                        found = await self._look(_Place(image.pointer, "user", text, image, begin), found)
         except Overloaded:
             return shed(self._pack)
         return self._answer(found, missing)
 
     def _answer(self, found: Sequence[Evidence], missing: Sequence[Evidence]) -> Observation:
         score, label = (found[0].score or 0.0, found[0].label) if found else (0.0, "")
-        matched = score >= self._settings.threshold and bool(found)
+        matched = score >= self._threshold and bool(found)
         if matched or not missing:
             return observed(matched, score, label=label, evidence=(*found, *missing), pack=self._pack)
         reason = next((each.detail for each in missing if each.detail != OVERLOADED), None)
@@ -220,8 +254,39 @@ class JailbreakSignal:
 
     def _foremost(self, found: Sequence[Evidence]) -> list[Evidence]:
         ranked = sorted(found, key=lambda evidence: -(evidence.score or 0.0))
-        over = [evidence for evidence in ranked if (evidence.score or 0.0) >= self._settings.threshold]
+        over = [evidence for evidence in ranked if (evidence.score or 0.0) >= self._threshold]
         return over[:MAX_EVIDENCE] or ranked[:1]
+
+
+def _passages(text: str) -> Iterator[tuple[int, str]]:
+    """What is read of the text in an image, with where it begins: the whole, then its blocks, where there are several.
+
+    Words that go on in the next line are one phrase all the same, and what stands in a box of its own is not to drown
+    in what stands around it.
+    """
+    yield 0, text.replace("\n", " ")
+    blocks = list(_BLOCK.finditer(text))
+    if len(blocks) > 1:
+        for block in blocks:
+            yield block.start(), block[0].replace("\n", " ")
+
+
+def build_jailbreak(name: SignalName, settings: JailbreakSettings, resources: Resources) -> JailbreakSignal:
+    """The signal with what its method asks for; SignalSetupError where that is not at hand."""
+    encoder = resources.text_for(name)
+    method = settings.method
+    judge, threshold = None, THRESHOLD
+    if settings.pack is not None:
+        judge = open_judge(name, settings.pack, settings.attack_labels, resources)
+    elif method != "contrastive":
+        head = required_head(name, HEAD, resources)
+        judge = judge_by_head(name, head, (HEAD,))
+        threshold = head.part.threshold if method == "head" else THRESHOLD
+    scorer = SegmentScorer(encoder) if method in ("contrastive", "any", "all") else None
+    if settings.threshold is not None:
+        threshold = settings.threshold
+    reader = resources.reader_for(name, settings.read_images)
+    return JailbreakSignal(name, settings, scorer, judge, threshold, reader)
 
 
 def _discounted(score: float) -> float:

@@ -6,23 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from router.inference.text import TextEncoder
-from router.inference.vision import VisionEncoder
 from router.signals.agreement import AgreementSettings, AgreementSignal
 from router.signals.api import BUILTINS as API_BUILTINS
 from router.signals.api import ApiSettings, ApiSignal
 from router.signals.base import Signal, SignalName
-from router.signals.classifier import ClassifierSettings, build_classifier, open_judge
-from router.signals.complexity import ComplexitySettings, ComplexitySignal
+from router.signals.classifier import ClassifierSettings, build_classifier
+from router.signals.complexity import ComplexitySettings, build_complexity
 from router.signals.context import ContextSettings, ContextSignal
 from router.signals.conversation import BUILTINS, ConversationSettings, ConversationSignal
-from router.signals.domain import DomainSettings, domain_signal, subjects
+from router.signals.domain import DomainSettings, build_domain
 from router.signals.embedding import EmbeddingSettings, EmbeddingSignal
-from router.signals.fact_check import FactCheckSettings, fact_check_signal, fact_classes
+from router.signals.fact_check import FactCheckSettings, build_fact_check
 from router.signals.feedback import FeedbackSettings, feedback_classes, feedback_signal
 from router.signals.header import HeaderSettings, HeaderSignal
 from router.signals.image import ImageSettings, ImageSignal
-from router.signals.jailbreak import JailbreakSettings, JailbreakSignal
+from router.signals.jailbreak import JailbreakSettings, build_jailbreak
 from router.signals.keyword import KeywordSettings, KeywordSignal
 from router.signals.knowledge_base import KnowledgeBaseSettings, KnowledgeBaseSignal
 from router.signals.language import LanguageSettings, LanguageSignal
@@ -33,7 +31,7 @@ from router.signals.modality import ModalitySettings, ModalitySignal
 from router.signals.pii import PiiSettings, build_pii
 from router.signals.preference import PreferenceSettings, PreferenceSignal
 from router.signals.reask import ReaskSettings, ReaskSignal
-from router.signals.resources import Resources, SignalSetupError
+from router.signals.resources import Resources
 from router.signals.role import RoleSettings, RoleSignal
 from router.signals.secret import SecretSettings, build_secret
 from router.signals.settings import SignalSettings
@@ -87,49 +85,31 @@ def _context(name: SignalName, settings: ContextSettings, resources: Resources) 
 
 
 def _embedding(name: SignalName, settings: EmbeddingSettings, resources: Resources) -> Signal:
-    return EmbeddingSignal(name, settings, _text(name, resources), resources)
-
-
-def _jailbreak(name: SignalName, settings: JailbreakSettings, resources: Resources) -> Signal:
-    judge = None if settings.pack is None else open_judge(name, settings.pack, settings.attack_labels, resources)
-    reader = resources.reader_for(name, settings.read_images)
-    return JailbreakSignal(name, settings, _text(name, resources), judge, reader)
+    return EmbeddingSignal(name, settings, resources.text_for(name), resources)
 
 
 def _image(name: SignalName, settings: ImageSettings, resources: Resources) -> Signal:
-    return ImageSignal(name, settings, _text(name, resources), _vision(name, resources))
+    return ImageSignal(name, settings, resources.text_for(name), resources.vision_for(name))
 
 
 def _agreement(name: SignalName, settings: AgreementSettings, resources: Resources) -> Signal:
-    return AgreementSignal(name, settings, _text(name, resources), _vision(name, resources))
-
-
-def _complexity(name: SignalName, settings: ComplexitySettings, resources: Resources) -> Signal:
-    return ComplexitySignal(name, settings, _text(name, resources), resources.vision)
+    return AgreementSignal(name, settings, resources.text_for(name), resources.vision_for(name))
 
 
 def _knowledge_base(name: SignalName, settings: KnowledgeBaseSettings, resources: Resources) -> Signal:
-    return KnowledgeBaseSignal(name, settings, _text(name, resources), resources)
+    return KnowledgeBaseSignal(name, settings, resources.text_for(name), resources)
 
 
 def _preference(name: SignalName, settings: PreferenceSettings, resources: Resources) -> Signal:
-    return PreferenceSignal(name, settings, _text(name, resources))
+    return PreferenceSignal(name, settings, resources.text_for(name))
 
 
 def _reask(name: SignalName, settings: ReaskSettings, resources: Resources) -> Signal:
-    return ReaskSignal(name, settings, _text(name, resources))
-
-
-def _domain(name: SignalName, settings: DomainSettings, resources: Resources) -> Signal:
-    return domain_signal(name, settings, subjects(_text(name, resources)))
-
-
-def _fact_check(name: SignalName, settings: FactCheckSettings, resources: Resources) -> Signal:
-    return fact_check_signal(name, settings, fact_classes(_text(name, resources)))
+    return ReaskSignal(name, settings, resources.text_for(name))
 
 
 def _feedback(name: SignalName, settings: FeedbackSettings, resources: Resources) -> Signal:
-    return feedback_signal(name, settings, feedback_classes(_text(name, resources)))
+    return feedback_signal(name, settings, feedback_classes(resources.text_for(name)))
 
 
 def _api(name: SignalName, settings: ApiSettings, _: Resources) -> Signal:
@@ -164,18 +144,6 @@ def _memory_write(name: SignalName, settings: MemoryWriteSettings, _: Resources)
     return MemoryWriteSignal(name, settings)
 
 
-def _text(name: SignalName, resources: Resources) -> TextEncoder:
-    if resources.text is None:
-        raise SignalSetupError(f"{name}: needs a text encoder; name one under `encoders`")
-    return resources.text
-
-
-def _vision(name: SignalName, resources: Resources) -> VisionEncoder:
-    if resources.vision is None:
-        raise SignalSetupError(f"{name}: needs a vision encoder; name one under `encoders`")
-    return resources.vision
-
-
 FAMILIES: Final[Mapping[str, Family]] = {
     "keyword": Family(KeywordSettings, _keyword, scores="share", counts=True),
     "language": Family(LanguageSettings, _language, scores="share", labels=True),
@@ -188,17 +156,17 @@ FAMILIES: Final[Mapping[str, Family]] = {
         AgreementSettings, _agreement, needs=frozenset({"text", "vision"}), scores="similarity", counts=True
     ),
     "complexity": Family(
-        ComplexitySettings, _complexity, needs=frozenset({"text"}), scores="share", counts=True, labels=True
+        ComplexitySettings, build_complexity, needs=frozenset({"text"}), scores="share", counts=True, labels=True
     ),
     "knowledge_base": Family(
         KnowledgeBaseSettings, _knowledge_base, needs=frozenset({"text"}), scores="similarity", labels=True
     ),
     "preference": Family(PreferenceSettings, _preference, needs=frozenset({"text"}), scores="similarity", labels=True),
     "reask": Family(ReaskSettings, _reask, needs=frozenset({"text"}), scores="similarity"),
-    "domain": Family(DomainSettings, _domain, needs=frozenset({"text"}), scores="share", labels=True),
-    "fact_check": Family(FactCheckSettings, _fact_check, needs=frozenset({"text"}), scores="share", labels=True),
+    "domain": Family(DomainSettings, build_domain, needs=frozenset({"text"}), scores="share", labels=True),
+    "fact_check": Family(FactCheckSettings, build_fact_check, needs=frozenset({"text"}), scores="share", labels=True),
     "feedback": Family(FeedbackSettings, _feedback, needs=frozenset({"text"}), scores="share", labels=True),
-    "jailbreak": Family(JailbreakSettings, _jailbreak, needs=frozenset({"text"}), scores="probability"),
+    "jailbreak": Family(JailbreakSettings, build_jailbreak, needs=frozenset({"text"}), scores="probability"),
     "classifier": Family(ClassifierSettings, build_classifier, scores="probability", labels=True),
     "api": Family(ApiSettings, _api, builtins=API_BUILTINS),
     "modality": Family(ModalitySettings, _modality, builtins=MODALITY_BUILTINS),

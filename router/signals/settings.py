@@ -19,6 +19,11 @@ class SignalSettings(BaseModel):
         return ()
 
     @property
+    def heads(self) -> tuple[str, ...]:
+        """Heads of the text encoder that the signal asks, where its pack has them."""
+        return ()
+
+    @property
     def possible_labels(self) -> tuple[str, ...] | None:
         """Labels that observations can have; None where only the request or a pack can tell."""
         return None

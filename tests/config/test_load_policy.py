@@ -152,6 +152,13 @@ ERRORS = [
     ),
     # shapes
     (
+        "signals:\n  classifier:\n    c: {head: harm}",
+        [
+            "policy.yaml:8:5: signals.classifier.c: harm: a head of encoders.text, which is not there; for example "
+            "`text: starter`"
+        ],
+    ),
+    (
         "decisions:\n  - {name: d, when: {conversation: has_images}}",
         ["policy.yaml:7:5: decisions[0]: needs exactly one outcome: route or respond"],
     ),

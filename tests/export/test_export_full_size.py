@@ -25,7 +25,7 @@ from full_size import (
 
 from router.export.hub import fetch
 from router.export.pack import export_pack
-from router.packs.manifest import Precision
+from router.packs.parts import Precision
 
 pytestmark = pytest.mark.slow
 

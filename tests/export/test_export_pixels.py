@@ -15,7 +15,8 @@ from router.export.images import read_preprocessing
 from router.export.reference import ReferenceImages
 from router.inference.patches import PatchPreprocessor, fitting_size
 from router.inference.preprocess import Preprocessor
-from router.packs.manifest import PackFile, PatchGrid, VisionGolden, VisionTower
+from router.packs.manifest import PatchGrid, VisionGolden, VisionTower
+from router.packs.parts import PackFile
 
 SIZES = ((640, 480), (48, 48), (31, 77), (300, 20), (224, 224), (1, 1), (999, 1000))
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from router.inference.executor import InferenceExecutor, Overloaded
+from router.inference.executor import InferenceExecutor, Overloaded, giving_way
 
 
 class Gate:
@@ -138,3 +141,67 @@ async def test_closing_sheds_what_waits_and_lets_finish_what_runs(one: Inference
 async def test_sizes_that_make_no_sense_are_refused(threads: int, queue: int) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         InferenceExecutor(threads, queue)
+
+
+async def test_work_that_gives_way_runs_after_what_came_later_and_takes_no_place_of_it(one: InferenceExecutor) -> None:
+    gate = Gate()
+    done: list[str] = []
+    running = asyncio.create_task(one.run(gate))
+    await _until_started(gate)
+    with giving_way():
+        behind = [asyncio.create_task(one.run(done.append, name)) for name in ("x", "y")]
+        await _settle()
+        with pytest.raises(Overloaded):
+            await one.run(str)
+    ahead = [asyncio.create_task(one.run(done.append, name)) for name in ("a", "b")]
+    await _settle()
+    assert one.waiting == 4
+    with pytest.raises(Overloaded):
+        await one.run(str)
+    gate.may_end.set()
+    await asyncio.gather(running, *behind, *ahead)
+    assert done == ["a", "b", "x", "y"]
+
+
+async def test_work_that_came_behind_does_not_take_the_place_of_what_waits(one: InferenceExecutor) -> None:
+    """Nor does a caller that is cancelled in the moment of its turn take that with it."""
+    gate = Gate()
+    done: list[str] = []
+    running = asyncio.create_task(one.run(gate))
+    await _until_started(gate)
+    with giving_way():
+        behind = asyncio.create_task(one.run(done.append, "x"))
+    ahead = asyncio.create_task(one.run(done.append, "a"))
+    await _settle()
+    gate.may_end.set()
+    await running
+    ahead.cancel()
+    await behind
+    assert done in (["x"], ["a", "x"])
+    await _until_idle(one)
+    assert await one.run(str) == ""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["wait", "drop", "raise"])), max_size=12), st.integers(1, 3))
+def test_every_slot_comes_back_whatever_becomes_of_the_callers(callers: list[tuple[bool, str]], threads: int) -> None:
+    async def run() -> None:
+        executor = InferenceExecutor(threads, queue=20)
+        tasks = []
+        for behind, end in callers:
+            with giving_way() if behind else contextlib.nullcontext():
+                tasks.append((asyncio.create_task(executor.run(divmod, 1, end != "raise")), end))
+            await asyncio.sleep(0)
+            if end == "drop":
+                tasks[-1][0].cancel()
+        await asyncio.gather(*(task for task, _ in tasks), return_exceptions=True)
+        await _until_idle(executor)
+        gate = [Gate() for _ in range(threads)]
+        full = [asyncio.create_task(executor.run(each)) for each in gate]
+        for each in gate:
+            await _until_started(each)
+            each.may_end.set()
+        await asyncio.gather(*full)
+        executor.close()
+
+    asyncio.run(run())

@@ -145,6 +145,21 @@ async def test_a_page_with_too_many_lines_is_refused_and_not_half_read(
         await reader.read(part(screenshot("One", "Two", "Three")))
 
 
+async def test_lines_that_are_longer_than_can_be_read_in_time_are_refused(
+    reader: ImageReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_model, "MOST_LETTERS", 60)
+    with pytest.raises(ImageError, match="too much text"):
+        await reader.read(part(screenshot(ATTACK, ATTACK)))
+
+
+async def test_no_model_looks_for_text_in_a_smooth_image(
+    reader: ImageReader, model: LineModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "_finder", None)
+    assert await reader.read(part(Image.linear_gradient("L").convert("RGB"))) == ()
+
+
 async def test_a_request_that_is_cancelled_stops_between_lines(
     reader: ImageReader, model: LineModel, executor: InferenceExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router.inference.tagging import merge_windows, scheme_of, spans_of
-from router.inference.text_model import Tokens
+from router.inference.tokens import Tokens
 
 
 @given(count=st.integers(1, 60), body=st.integers(2, 12), stride=st.integers(1, 12))
@@ -16,7 +16,8 @@ def test_a_token_is_told_by_the_window_that_shows_most_around_it(count: int, bod
     windows = 1 + -(-max(count - body, 0) // stride)
     starts = tuple(index * stride for index in range(windows))
     ends = tuple(min(start + body, count) for start in starts)
-    tokens = Tokens(np.zeros(count, np.int32), starts, ends, tuple(zip(starts, ends, strict=True)))
+    places = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1).astype(np.int32)
+    tokens = Tokens(np.zeros(count, np.int32), starts, ends, tuple(zip(starts, ends, strict=True)), places)
     bodies = [np.full((end - start, 1), i, np.float32) for i, (start, end) in enumerate(zip(starts, ends, strict=True))]
     told = merge_windows(tokens, bodies)[:, 0].astype(int).tolist()
 

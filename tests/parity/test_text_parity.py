@@ -22,8 +22,8 @@ from router.inference.text_model import TextModel
 from router.packs.store import Pack, open_pack
 
 COSINE = 0.99999
-BODY = 510
-STRIDE = 448
+BODY = 254
+STRIDE = 222
 Reference = Callable[[list[int]], NDArray[np.float32]]
 
 TWO_THOUSAND_WORDS = " ".join(
@@ -89,9 +89,9 @@ TEXTS = [
     "x" * 101,
     "a" * 5_000,
     "!" * 600,
-    "word " * 509,
-    "word " * 510,
-    "word " * 511,
+    "word " * 253,
+    "word " * 254,
+    "word " * 255,
     "漢" * 700,
     "🛂 passport \u0301" * 300,
     TWO_THOUSAND_WORDS,

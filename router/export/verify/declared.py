@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from router.export.gates import greatest_bound, least_bound
 from router.packs.files import Tower, inside, towers_of, undigested_images
 from router.packs.manifest import TextClassifier
+from router.packs.parts import Precision
 from router.packs.store import Pack
 
 _QUANTISED = frozenset(
@@ -34,6 +35,9 @@ _QUANTISED = frozenset(
     }
 )
 _SHOWN = 3
+
+HEADS_PRECISION: Final[Precision] = "int8"
+"""What is let through of a graph of heads, parts of which may compute with eight bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,12 @@ def check_declared(pack: Pack) -> Declared:
             misses.append(f"{name}: {lax}; export the pack anew, with --allow-drift if it shall serve all the same")
         if readable:
             misses += [f"{name}: {each}" for each in _graph_misses(tower, inside(pack.folder, name))]
+    heads = pack.manifest.heads
+    if heads is not None and heads.golden.max_difference > greatest_bound(HEADS_PRECISION):
+        misses.append(
+            f"{heads.graph.path}: max_difference is {heads.golden.max_difference}, for heads at most "
+            f"{greatest_bound(HEADS_PRECISION):.6g} is usual; train and export the heads anew"
+        )
     return Declared(tuple(misses), tuple(notes))
 
 

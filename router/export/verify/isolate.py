@@ -16,7 +16,7 @@ from router.export.verify.reference import Reference
 from router.export.verify.report import Report, Side, SideReport
 from router.export.verify.scale import scale_findings
 from router.export.verify.text_side import verify_classifier, verify_texts
-from router.inference.gate import check_classifier, check_text, check_vision, misses_of
+from router.inference.gate import check_classifier, check_heads, check_text, check_vision, misses_of
 from router.inference.open import open_classifier_model, open_text_model, open_vision_model
 from router.packs.files import PackError
 from router.packs.store import Pack
@@ -54,8 +54,12 @@ def verify(
             sides.append(replace(side, findings=(*side.findings, *found)))
     if manifest.text is not None:
         progress("text tower: golden vectors")
-        text = open_text_model(pack)
+        names = [head.name for head in manifest.heads.heads] if manifest.heads is not None else []
+        text = open_text_model(pack, heads=names)
         golden += [str(miss) for miss in misses_of(pack, check_text, text)]
+        if names:
+            progress("heads: golden vectors")
+            golden += [str(miss) for miss in misses_of(pack, check_heads, text)]
         if reference is not None and reference.text is not None:
             sides.append(verify_texts(text, reference.text, texts, progress))
     if manifest.classifier is not None:
@@ -71,7 +75,12 @@ def verify(
         )
     progress("reading the graphs")
     declared = check_declared(pack)
-    parts: dict[Side, object] = {"image": manifest.vision, "text": manifest.text, "classifier": manifest.classifier}
+    parts: dict[Side, object] = {
+        "image": manifest.vision,
+        "text": manifest.text,
+        "heads": manifest.heads,
+        "classifier": manifest.classifier,
+    }
     compared = {side.side for side in sides}
     return Report(
         manifest.name,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 Measure = Literal["cosine", "probability difference"]
 Stage = Literal["preprocessing", "model", "whole", "tokens", "golden", "scale and bias"]
-Side = Literal["image", "text", "classifier"]
+Side = Literal["image", "text", "heads", "classifier"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from router.export.errors import ExportError
 from router.export.verify.reference import Reference
 from router.packs.files import PackError, sha256_of
 from router.packs.layout import lay_out
-from router.packs.manifest import DistributionFile, Source
+from router.packs.manifest import Source
+from router.packs.parts import DistributionFile
 from router.packs.store import Pack, expanded, is_folder, shipped_folder
 
 Progress = Callable[[str], None]

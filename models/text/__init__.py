@@ -1,0 +1,1 @@
+"""The recipe of starter-text's heads: see README.md."""
