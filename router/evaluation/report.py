@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from router.evaluation.labels import LabelFigures, label_figures
 from router.evaluation.misses import misses, truth
 from router.evaluation.run import Came
 from router.evaluation.statistics import (
@@ -91,6 +92,7 @@ class Report:
     confused: Mapping[tuple[str, str], int]
     """Expected and actual decision, where they differ, and how often."""
     signals: tuple[SignalFigures, ...]
+    labels: tuple[LabelFigures, ...]
     latency: Mapping[int, float]
     late: int
     deadline: float
@@ -108,6 +110,7 @@ class Report:
             "by_label": {label: asdict(figure) for label, figure in self.by_label.items()},
             "confused": [{"expected": e, "got": g, "n": n} for (e, g), n in self.confused.items()],
             "signals": {each.name: _signal_json(each) for each in self.signals},
+            "labels": {each.name: asdict(each) for each in self.labels},
             "latency_ms": {f"p{rank}": milliseconds(seconds) for rank, seconds in self.latency.items()},
             "late": self.late,
             "deadline_ms": milliseconds(self.deadline),
@@ -135,6 +138,7 @@ def report_of(policy: str, digest: str, deadline: float, run: Sequence[Came]) ->
         by_label={label: figure for label in labels if (figure := _of_label(label, run, passed)) is not None},
         confused=dict(sorted(Counter((w, g) for w, g in asked if w != g).items())),
         signals=tuple(figures_of(name, each) for name, each in sorted(answers.items())),
+        labels=label_figures(run),
         latency={rank: value for rank in PERCENTILES if (value := percentile(times, rank)) is not None},
         late=sum(seconds > deadline for seconds in times),
         deadline=deadline,

@@ -47,11 +47,14 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A threshold: `key` of the signal's settings, its value now and the proposed one. `note` warns, or is empty."""
+    """A threshold: `key` of the signal's settings, its value now and the proposed one. `note` warns, or is empty.
+
+    `now` is None where the policy leaves it to the family or to a pack.
+    """
 
     goal: Goal
     key: str
-    now: float
+    now: float | None
     proposed: float
     before: Rates
     after: Rates
@@ -97,13 +100,14 @@ def parse_goal(text: str) -> Goal:
 def propose(goal: Goal, spec: SignalSpec, answers: Sequence[Labelled]) -> Proposal:
     """The threshold that meets the goal and, within it, finds the most; raises TuningError."""
     knob = _KNOBS.get(spec.name.family, _USUAL)
-    now = getattr(spec.settings, knob.key, None)
-    if not isinstance(now, float | int) or isinstance(now, bool):
+    if knob.key not in type(spec.settings).model_fields:
         raise TuningError(f"{goal.signal} has no {knob.key} to tune")
+    now: float | None = getattr(spec.settings, knob.key)
     if getattr(spec.settings, "mode", None) == "soft":
         raise TuningError(f"{goal.signal} has `mode: soft`, whose scores move with the threshold; tune it with hard")
     sign = -1.0 if knob.below else 1.0
-    numbers = [_number(each, knob, float(now), goal.signal) for each in answers]
+    at = _lowest_matched(answers, knob) if now is None else sign * float(now)
+    numbers = [_number(each, knob, at, goal.signal) for each in answers]
     ups = sorted(n for n, each in zip(numbers, answers, strict=True) if each.expected)
     downs = sorted(n for n, each in zip(numbers, answers, strict=True) if not each.expected)
     low, high = _gap(goal, ups, downs)
@@ -114,21 +118,33 @@ def propose(goal: Goal, spec: SignalSpec, answers: Sequence[Labelled]) -> Propos
     return Proposal(
         goal,
         knob.key,
-        float(now),
+        None if now is None else float(now),
         proposed + 0.0,  # no minus zero
-        _rates(sign * float(now), ups, downs),
+        _rates(at, ups, downs),
         _rates(sign * proposed, ups, downs),
         _note(goal, len(ups), len(downs)),
     )
 
 
-def _number(answer: Labelled, knob: _Knob, now: float, name: str) -> float:
-    """What the threshold is compared with, turned so that greater means a match; -inf: no threshold would match it."""
+def _turned(answer: Labelled, knob: _Knob) -> float | None:
+    """What the threshold is compared with, turned so that greater means a match."""
     number = answer.number if knob.of_value else answer.score
-    if number is None or answer.matched is None:
+    return -number if knob.below and number is not None else number
+
+
+def _lowest_matched(answers: Sequence[Labelled], knob: _Knob) -> float:
+    """Where a threshold that nobody tells must lie, or just below: no other is seen from the answers."""
+    matched = [_turned(each, knob) for each in answers if each.matched]
+    return min((each for each in matched if each is not None), default=math.inf)
+
+
+def _number(answer: Labelled, knob: _Knob, at: float, name: str) -> float:
+    """`_turned`, with `at` as the threshold that holds now; -inf: no threshold would match it."""
+    turned = _turned(answer, knob)
+    if turned is None or answer.matched is None:
         return -math.inf
-    turned, at = (-number, -now) if knob.below else (number, now)
     if answer.matched and turned < at - SLACK:
+        number = -turned if knob.below else turned
         raise TuningError(f'{name} matches "{answer.case}" at {number:g} for another reason than its {knob.key}')
     # It reaches the threshold and yet did not match: another setting, such as a label, keeps it out.
     return -math.inf if not answer.matched and turned > at + SLACK else turned

@@ -40,9 +40,10 @@ _SECOND: Final = (
     rf"({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})({_ANY}{{0,16}}))"
 )
 
-# First and second line of TD1; readers miscount fillers, and take the I of an identity card for a stroke.
+# First and second line of TD1; readers miscount fillers, take the I of an identity card for a stroke, and may join the
+# line to what stands left of it, which a filler behind the I tells apart.
 _CARD: Final = (
-    rf"(?i:{_LINE_START}[AICL1|!]{_ANY}[A-Z0158<]{{3}}([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)({_ANY}{{12,17}}){_LINE_BREAK}"
+    rf"(?i:(?:{_LINE_START}[AICL1|!]{_ANY}|[AICL1|!]<)[A-Z0158<]{{3}}([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)({_ANY}{{12,17}}){_LINE_BREAK}"
     rf"({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})([A-Z0158<]{{3}})({_ANY}{{8,13}})({_DIGIT}))"
 )
 

@@ -7,14 +7,15 @@ what is worth finding there is for `scan.py` and the families to say.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from router.inference.executor import Overloaded
-from router.inference.reading import ImageReader, ReadLine
+from router.inference.reading import ImageReader
 from router.request.errors import ImageError
 from router.request.view import FilePart, ImagePart, RequestView, Role, TextSpan, ToolCallPart
+from router.signals.page import Box, lay_out
 
 ALL_ROLES: Final[tuple[Role, ...]] = ("system", "developer", "user", "assistant", "tool")
 
@@ -24,12 +25,10 @@ IMAGES_AT_ONCE: Final = 2
 OVERLOADED: Final = "overloaded"
 """What `ImageText.missing` says where the reader has too much to do already."""
 
-Box = tuple[float, float, float, float]
-
 
 @dataclass(frozen=True, slots=True)
 class ImageText:
-    """What is written in an image: `text` row by row; `boxes` has (start, end, box) of each line in it.
+    """What is written in an image: `text` as `page.py` lays it out; `boxes` has (start, end, box) of each line in it.
 
     `index` is the image's among all images of the request. `missing` says why nothing could be read; "" where it was.
     """
@@ -92,32 +91,5 @@ async def _read(index: int, image: ImagePart, reader: ImageReader, room: asyncio
             return ImageText(image.pointer, index, missing=error.reason)
         except Overloaded:
             return ImageText(image.pointer, index, missing=OVERLOADED)
-    return _laid_out(image.pointer, index, lines)
-
-
-def _laid_out(pointer: str, index: int, lines: Sequence[ReadLine]) -> ImageText:
-    """Lines beside each other become one row: readers break a row where a gap is wide, as in a form."""
-    text = ""
-    boxes = []
-    for row in _rows(lines):
-        for line in row:
-            boxes.append((len(text), len(text) + len(line.text), line.box))
-            text += f"{line.text} "
-        text = f"{text[:-1]}\n"
-    return ImageText(pointer, index, text[:-1], tuple(boxes))
-
-
-def _rows(lines: Sequence[ReadLine]) -> list[list[ReadLine]]:
-    rows: list[list[ReadLine]] = []
-    for line in sorted(lines, key=_middle):
-        _, top, _, bottom = rows[-1][-1].box if rows else (0.0, 0.0, 0.0, 0.0)
-        # Half a line's height apart is another row; slanted rows move less than that from one line to the next.
-        if rows and abs(_middle(line) - (top + bottom) / 2) < min(bottom - top, line.box[3] - line.box[1]) / 2:
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-    return [sorted(row, key=lambda line: line.box[0]) for row in rows]
-
-
-def _middle(line: ReadLine) -> float:
-    return (line.box[1] + line.box[3]) / 2
+    text, boxes = lay_out(lines)
+    return ImageText(image.pointer, index, text, boxes)

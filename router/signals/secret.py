@@ -11,6 +11,11 @@ Placeholders are no secrets: `xxxx`, `${TOKEN}`, `<your key>`; a key that says `
 the request is read: every turn and role, tool calls, tool results, tool definitions, names of files and, with
 `read_images`, what is written in images.
 
+An image without strokes that could be letters is let be after a glance of milliseconds. In others lines are found,
+which takes up to 0.7 seconds, and read, up to 16,000 letters, which takes 1.6 milliseconds each; one with more text
+can't be read, and the answer is unknown then. What was read is searched row by row and, where other words stand beside
+it, block by block; what a terminal cut in two is joined.
+
 Costs about a tenth of a millisecond a kilobyte and a sixth of one at least, in linear time; images a reading each that
 is not cached. Scores are set by hand and not calibrated: 0.95 a shape, 0.85 a token or a password in a URL, 0.7 to 0.8
 a value by its name, 0.4 and less what is random and has no name, such as digests have. It can't see passwords that are

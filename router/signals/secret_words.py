@@ -16,11 +16,14 @@ from typing import Any, Final
 
 import re2
 
-_WORDS_FOR_PASSWORDS: Final = r"passw(?:or)?d|passwort|passphrase|passcode|pwd|contrase(?:n|\?)a|mot de passe"
+# Readers of images take the letter O for the digit.
+_WORDS_FOR_PASSWORDS: Final = (
+    r"passw(?:[o0]r)?d|passw[o0]rt|passphrase|passc[o0]de|pwd|c[o0]ntrase(?:n|\?)a|m[o0]t de passe"
+)
 _KEY: Final = (
-    r"(?:api|access|auth|secret|private|client|encryption|encrypt|signing|sign|service|account|db|database|storage|master"
-    r"|app|application|shared|license|licence|admin|deploy|session|jwt|hmac)[_. -]?keys?"
-    r"|tokens?|secrets?|credentials?|api[_-]?hash|authorization|bearer|keys?"
+    r"(?:api|access|auth|secret|private|client|encrypti[o0]n|encrypt|signing|sign|service|acc[o0]unt|db|database|st[o0]rage"
+    r"|master|app|applicati[o0]n|shared|license|licence|admin|depl[o0]y|sessi[o0]n|jwt|hmac)[_. -]?keys?"
+    r"|t[o0]kens?|secrets?|credentials?|api[_-]?hash|auth[o0]rizati[o0]n|bearer|keys?"
 )
 _NAME: Final = rf"(?i:(?:{_WORDS_FOR_PASSWORDS})|({_KEY}))[A-Za-z0-9_-]{{0,24}}(?:\[\d{{0,4}}\])?"
 _SIGN: Final = r"(?:\s{0,8}(?::=|=>|={1,3}|:|<-)\s{0,8}| is | was |\s{0,2},\s{0,4}|\()(?:@|[A-Za-z_.]{1,24}\()?"
@@ -28,6 +31,11 @@ _OPENING: Final = r"(?:(?i:bearer|basic|token) )?\\?([\"'`]?)(?:(?i:bearer|basic
 _VALUE: Final = r"([^\s\"'`\\,;<>(){}\[\]|]{1,256}(?:[(\[{<][^\s\"'`]{0,40})?)"
 _ASSIGNED: Final = rf"{_NAME}\\?[\"'`\]]{{0,3}}{_SIGN}{_OPENING}{_VALUE}"
 _CURL: Final = r"(?:-u|--user)[ =]{0,2}[\"']?(?:[^\s:\"']{0,128}[\"']?:[\"']?([^\s\"']{3,128})|([^\s:\"']{8,128}):)"
+_LISTED: Final = (
+    rf"(?i:(?:{_WORDS_FOR_PASSWORDS}|secret|t[o0]ken|credential)s?)[A-Za-z0-9_-]{{0,24}}[\"']?"
+    r"[ \t]{0,4}[:=][ \t]*\r?\n"
+    r"((?:[ \t]+(?:- +)?[^\s:]{6,64}[ \t\r]*(?:\n|$)){1,8})"
+)
 _QUOTED: Final = r"[\"'`=]([A-Za-z0-9+/_-]{32,256}={0,2})(?:[\"'`\s]|$)"
 
 # Names that hold something public, or something about the secret.
@@ -109,6 +117,8 @@ class AssignmentFinder:
     def __init__(self) -> None:
         self._assigned = re2.compile(_ASSIGNED)
         self._curl = re2.compile(_CURL)
+        self._listed = re2.compile(_LISTED)
+        self._words = re2.compile(r"[^\s\"'`,;-][^\s\"'`,;]{5,63}")
         self._quoted = re2.compile(_QUOTED)
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, str, float]]:
@@ -120,13 +130,24 @@ class AssignmentFinder:
         for hit in self._curl.finditer(data):
             # A key may stand in the user's place, with no password.
             group = 1 if hit.group(1) else 2
-            password = hit.group(group).decode()
+            password = _bare(hit.group(group).decode())
             if b"curl" in data[max(hit.start() - 300, 0) : hit.start()] and not is_placeholder(password):
                 yield *hit.span(group), "Password", 0.8 if _is_mixed(password) else 0.5
+        for hit in self._listed.finditer(data):
+            for word in self._words.finditer(data, *hit.span(1)):
+                value = word.group().decode()
+                if _is_mixed(value) and not is_placeholder(value):
+                    yield *word.span(), "Password", 0.7
         for hit in self._quoted.finditer(data):
             value = hit.group(1).decode()
             if looks_random(value) and entropy(value) >= _BARE_ENTROPY and not is_placeholder(value):
                 yield *hit.span(1), "High Entropy", 0.4
+
+
+def _bare(value: str) -> str:
+    """What stands in braces that nobody filled in; a template's name stays there."""
+    inner = value.strip("{}")
+    return inner if value.startswith("{") and not value.startswith("{{") and len(_TURNS.findall(inner)) > 3 else value
 
 
 def _assigned_score(data: bytes, hit: Any) -> float:

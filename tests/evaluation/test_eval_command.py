@@ -200,6 +200,7 @@ def test_a_broken_policy_is_told_before_any_case(tmp_path: Path) -> None:
         [".", "--min", "2"],
         [".", "--concurrency", "0"],
         [".", "--html", "none/report.html"],
+        [".", "--markdown", "none/report.md"],
     ],
 )
 def test_wrong_use_exits_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
@@ -215,6 +216,16 @@ LABELLED = [
     {"text": "what a fine day", "expect": {"signals": {"keyword/billing": False}}},
     {"text": "the invoice came", "expect": {"signals": {"keyword/billing": False}}},
 ]
+
+
+def test_markdown_has_the_figures_and_names_failed_cases(tmp_path: Path) -> None:
+    lay(tmp_path, [{"name": "odd", "text": "hello there", "expect": {"signals": {"keyword/medical": True}}}])
+    page = tmp_path / "report.md"
+    assert run(tmp_path, "--markdown", page).exit_code == 1
+    text = page.read_text()
+    assert "0 of 1 cases pass" in text
+    assert "- odd (" in text
+    assert "hello there" not in text
 
 
 def test_tune_proposes_and_does_not_write(tmp_path: Path) -> None:

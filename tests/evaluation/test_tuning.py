@@ -155,3 +155,12 @@ def test_no_threshold_within_the_rate_finds_more(positives: list[float], negativ
     for threshold in {*positives, *negatives}:
         if sum(score >= threshold for score in negatives) <= rate * len(negatives):
             assert sum(score >= threshold for score in positives) <= hits
+
+
+def test_a_threshold_that_the_policy_leaves_to_a_pack_is_tuned_too() -> None:
+    spec = SignalSpec(SignalName("jailbreak", "attack"), JailbreakSettings())
+    answers = [answer(0.9, True, 0.83), answer(0.6, True, 0.83), answer(0.2, False, 0.83), answer(0.4, False, 0.83)]
+    found = propose(parse_goal("jailbreak/attack=fpr:0"), spec, answers)
+    assert (found.now, found.proposed) == (None, 0.5)
+    assert found.before.recall is not None
+    assert found.before.recall.value == 0.5

@@ -8,16 +8,18 @@ import pytest
 
 from router.inference.cache import EmbeddingCache
 from router.inference.executor import InferenceExecutor
-from router.inference.open import open_text_model
+from router.inference.open import open_text_model, text_heads
 from router.inference.text import TextEncoder
 from router.inference.text_model import TextModel
 from router.packs.store import Pack, open_pack
+from router.signals.resources import Resources
 
 FIGURES = [
     "test_agent_figures.py",
     "test_jailbreak_figures.py",
     "test_learned_figures.py",
     "test_pii_figures.py",
+    "test_reading_figures.py",
     "test_secret_figures.py",
 ]
 collect_ignore = [] if "POINTSMAN_DATA" in os.environ else FIGURES
@@ -31,6 +33,22 @@ def starter_text_pack() -> Pack:
 @pytest.fixture(scope="session")
 def starter_text_model(starter_text_pack: Pack, tmp_path_factory: pytest.TempPathFactory) -> TextModel:
     return open_text_model(starter_text_pack, tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(scope="session")
+def starter_model_with_heads(starter_text_pack: Pack, tmp_path_factory: pytest.TempPathFactory) -> TextModel:
+    assert starter_text_pack.manifest.heads is not None
+    names = [head.name for head in starter_text_pack.manifest.heads.heads]
+    return open_text_model(starter_text_pack, tmp_path_factory.mktemp("weights"), heads=names)
+
+
+@pytest.fixture
+async def starter_with_heads(starter_text_pack: Pack, starter_model_with_heads: TextModel) -> AsyncIterator[Resources]:
+    """The text encoder and all of its heads, as a policy that asks for them has them."""
+    executor = InferenceExecutor(threads=2, queue=64)
+    text = TextEncoder(starter_text_pack, starter_model_with_heads, executor, EmbeddingCache(1 << 25))
+    yield Resources(text=text, heads=text_heads(text, executor))
+    executor.close()
 
 
 @pytest.fixture

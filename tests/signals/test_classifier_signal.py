@@ -145,12 +145,21 @@ async def test_a_pack_that_labels_tokens_is_refused_with_a_hint() -> None:
 
 def test_settings_tell_which_pack_is_asked_and_what_it_can_say() -> None:
     settings = ClassifierSettings.model_validate(SETTINGS)
-    assert settings.classifier_packs == (PACK,)
+    assert (settings.classifier_packs, settings.heads) == ((PACK,), ())
     assert settings.possible_labels == ("toxic", "rude")
 
 
 @pytest.mark.parametrize(
-    "change", [{"any": []}, {"pack": " "}, {"threshold": 1.1}, {"aggregate": "min"}, {"labels": ["toxic"]}]
+    "change",
+    [
+        {"any": []},
+        {"pack": " "},
+        {"pack": None},
+        {"head": "harm"},
+        {"threshold": 1.1},
+        {"aggregate": "min"},
+        {"labels": ["toxic"]},
+    ],
 )
 def test_bad_settings_are_refused(change: dict[str, object]) -> None:
     with pytest.raises(ValidationError):

@@ -1,8 +1,10 @@
-"""What the `jailbreak` signal catches and what it flags by mistake, on public sets at its default threshold.
+"""What the `jailbreak` signal catches and what it flags by mistake, on public sets at its default thresholds.
 
-`pytest -s tests/signals/test_jailbreak_figures.py` prints the table. The first two sets of attacks and the first five
-of harmless texts took part in setting a dozen constants. The others did not, but false alarms among them were looked at
-once while the patterns were written.
+`pytest -s tests/signals/test_jailbreak_figures.py` prints the tables. By turns of phrase: the first two sets of attacks
+and the first five of harmless texts took part in setting a dozen constants; the others did not, but false alarms among
+them were looked at once while the patterns were written. The head was trained on most of the public sets, so that it is
+measured here on harmless texts that were written for this alone; what it finds of attacks of sources that were held out
+stands in its card.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import pytest
 from signal_fakes import built, encoders, said
 
 from router.inference.text import TextEncoder
+from router.signals.resources import Resources
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
@@ -52,20 +55,29 @@ def sample(file: str) -> list[str]:
     return texts[:: max(1, len(texts) // SAMPLE)][:SAMPLE]
 
 
-async def share_matched(text: TextEncoder, file: str) -> float:
-    signal = await built("jailbreak", {}, encoders(text))
+HARMLESS_TO_THE_HEAD = {"authored/domain": 0.02, "authored/long_benign": 0.05, "authored/security_docs": 0.08}
+"""File, and the greatest share of false alarms."""
+
+
+async def share_matched(given: Resources, file: str, method: str) -> float:
+    signal = await built("jailbreak", {"method": method}, given)
     texts = sample(file)
     matched = [(await signal.observe(said(text))).matched for text in texts]
     share = sum(map(bool, matched)) / len(texts)
-    print(f"\n{file}: {share:.3f} of {len(texts)}", end="")
+    print(f"\n{method}, {file}: {share:.3f} of {len(texts)}", end="")
     return share
 
 
 @pytest.mark.parametrize(("file", "least"), ATTACKS.items())
 async def test_recall(starter_text: TextEncoder, file: str, least: float) -> None:
-    assert await share_matched(starter_text, file) >= least
+    assert await share_matched(encoders(starter_text), file, "contrastive") >= least
 
 
 @pytest.mark.parametrize(("file", "most"), HARMLESS.items())
 async def test_false_alarms(starter_text: TextEncoder, file: str, most: float) -> None:
-    assert await share_matched(starter_text, file) <= most
+    assert await share_matched(encoders(starter_text), file, "contrastive") <= most
+
+
+@pytest.mark.parametrize(("file", "most"), HARMLESS_TO_THE_HEAD.items())
+async def test_false_alarms_of_the_head(starter_with_heads: Resources, file: str, most: float) -> None:
+    assert await share_matched(starter_with_heads, file, "head") <= most

@@ -77,6 +77,11 @@ def test_fillers_may_be_miscounted_on_a_card(misread: str) -> None:
     assert scores(misread) == [0.99]
 
 
+@pytest.mark.parametrize("before", ["370 Be", "words", "3"])
+def test_a_card_is_found_where_a_reader_joined_it_to_what_stands_beside_it(before: str) -> None:
+    assert set(scores(before + TD1)) == {0.99}
+
+
 @pytest.mark.parametrize("place", [1, 3, 9, 14, 19, 22, 27])
 def test_a_wrong_digit_is_no_zone(place: int) -> None:
     line = TD3.split("\n")[1]

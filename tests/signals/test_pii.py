@@ -333,7 +333,9 @@ async def test_a_pack_without_the_type_is_refused_with_the_labels_it_has() -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"types": ["PERSON"]}, "no pattern finds PERSON"),
+        ({"types": ["PERSON"], "engine": "patterns"}, "no pattern finds PERSON"),
+        ({"types": ["PERSON"], "model": "x", "engine": "head"}, "two sources"),
+        ({"engine": "head"}, "would not be asked"),
         ({"types": []}, "at least 1"),
         ({"types": ["PERSON"], "model": "x", "engine": "presidio"}, "two sources"),
         ({"engine": "presidio"}, "would not be asked"),

@@ -1,9 +1,10 @@
 """What the `secret` signal finds in scanners' own fixtures and in harmless texts, at its default threshold.
 
-`pytest -s tests/signals/test_secret_figures.py` prints the table. The rules were written while these sets were at hand.
-Some fixtures are no texts but pieces of the scanner's program, such as a pattern or the beginning of a key: they are
-left out. Of what is flagged by mistake, nearly all are Google's keys of a kind that may be published, which that
-scanner knows one by one.
+`pytest -s tests/signals/test_secret_figures.py` prints the table. The set has two halves, by a hash of each rule's name
+(`models/report/sets.py`): rules were mended by what the tuning half showed. Most of them had been written before there
+were halves, while all of the set was at hand. Some fixtures are no texts but pieces of the scanner's program, such as a
+pattern or the beginning of a key: they are left out. Of what is flagged by mistake, nearly all are Google's keys of a
+kind that may be published, which that scanner knows one by one; they are in the tuning half.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from signal_fakes import built, said
 
+from models.report.personal import PIECE_OF_A_PROGRAM
+from models.report.sets import secrets_half
+
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
-PIECE_OF_A_PROGRAM = re.compile(
-    r"utils\.|secrets\.New|\[a-z|\[a-zA|^sourceContent$|%s$|/(?:services|workflows|triggers|webhookb2)/$|(?:-|LTAI)$"
-    r'|^"type": "service_account"$'
-)
+LEAST_RECALL = {"held out": 0.88, "tuning": 0.9}
+MOST_WRONG = {"held out": 0, "tuning": 2}
 
 HARMLESS = [
     "sources/clinc150",
@@ -46,25 +48,22 @@ def rows(file: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().rstrip().split("\n")]
 
 
-async def test_scanners_fixtures() -> None:
+@pytest.mark.parametrize("half", ["held out", "tuning"])
+async def test_scanners_fixtures(half: str) -> None:
     signal = await built("secret", {})
-    told = {(label, matched): 0 for label in ("secret", "secret_file", "not_secret") for matched in (True, False)}
+    told = Counter[tuple[bool, bool]]()
     google = 0
     for row in rows("sources/secrets_fixtures"):
-        text = base64.b64decode(row["text_base64"]).decode()
-        if row["label"] != "not_secret" and PIECE_OF_A_PROGRAM.search(text.strip()):
+        text, secret = base64.b64decode(row["text_base64"]).decode(), row["label"] != "not_secret"
+        if secrets_half(row) != half or (secret and PIECE_OF_A_PROGRAM.search(text.strip())):
             continue
         observation = await signal.observe(said(text))
-        told[row["label"], bool(observation.matched)] += 1
-        google += row["label"] == "not_secret" and observation.label == "Google API Key"
-    found = told["secret", True] + told["secret_file", True]
-    missed = told["secret", False] + told["secret_file", False]
-    wrong = told["not_secret", True]
-    print(
-        f"\nfound {found} of {found + missed}; wrong {wrong} of {wrong + told['not_secret', False]}, Google's {google}"
-    )
-    assert found >= 0.8 * (found + missed)
-    assert wrong - google <= 3
+        told[secret, bool(observation.matched)] += 1
+        google += not secret and bool(observation.matched) and observation.label == "Google API Key"
+    found, missed, wrong = told[True, True], told[True, False], told[False, True]
+    print(f"\n{half}: found {found} of {found + missed}; wrong {wrong}, Google's {google}")
+    assert found >= LEAST_RECALL[half] * (found + missed)
+    assert wrong - google <= MOST_WRONG[half]
 
 
 @pytest.mark.parametrize("file", HARMLESS)
