@@ -1,4 +1,4 @@
-"""What happens to a training image on its way to 224 x 224: crops, turns, colours, and the marks of bad cameras.
+"""What happens to a training image on its way to the tower: crops, turns, colours, and the marks of bad cameras.
 
 Documents and screens keep most of their content and are never mirrored; photos are cropped harder.
 """
@@ -10,11 +10,12 @@ import random
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageFilter, ImageOps
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 from .collection import Item
 
-SIZE = 224
+# What is served; training may use less.
+SIZE = 256
 PHOTOS = frozenset(
     [
         "animal",
@@ -32,6 +33,7 @@ PHOTOS = frozenset(
 )
 # What comes on paper must not be told apart by the paper's colour: the collected manuscripts are all old and brown.
 PAPERS = frozenset({"document_page", "handwriting", "receipt_invoice", "table"})
+STAND_ALONE = frozenset({"pcb_electronics", "product", "food", "other", "semiconductor_wafer"})
 RESAMPLES = (
     Image.Resampling.BICUBIC,
     Image.Resampling.BICUBIC,
@@ -108,11 +110,37 @@ def _tinted(pixels: NDArray[np.uint8], rng: random.Random) -> NDArray[np.uint8]:
     return clipped
 
 
+def regrounded(image: Image.Image, rng: random.Random) -> Image.Image:
+    """What stands on white put onto something else: articles and boards must not be told by the shop's white wall."""
+    small = image.copy()
+    small.thumbnail((192, 192))
+    corners = [(0, 0), (small.width - 1, 0), (0, small.height - 1), (small.width - 1, small.height - 1)]
+    # Drop it unless the ground is white on all sides.
+    if any(min(small.getpixel(corner)) < 236 for corner in corners):  # type: ignore[arg-type]
+        return image
+    marker = (255, 0, 255)
+    for corner in corners:
+        ImageDraw.floodfill(small, corner, marker, thresh=18)
+    away = (np.asarray(small) == np.array(marker)).all(-1)
+    if not 0.08 < away.mean() < 0.95:
+        return image
+    mask = Image.fromarray((away * 255).astype(np.uint8)).resize(image.size, Image.Resampling.BILINEAR)
+    grain = np.random.default_rng(rng.getrandbits(32))
+    base = np.array([rng.randrange(256) for _ in range(3)], dtype=np.float32)
+    cells = rng.choice([2, 4, 12, 60])
+    field = Image.fromarray(grain.normal(0, 1, (cells, cells, rng.choice([1, 3]))).astype(np.float32).mean(-1))
+    waves = np.asarray(field.resize(image.size, Image.Resampling.BICUBIC))[..., None]
+    ground = Image.fromarray(np.clip(base + waves * rng.uniform(0, 50), 0, 255).astype(np.uint8))
+    return Image.composite(ground, image, mask)
+
+
 def augmented(item: Item, seed: int, size: int = SIZE) -> NDArray[np.uint8]:
     """One draw; the same for the same seed."""
     rng = random.Random(seed)
     image = load(item)
     photo = item.label in PHOTOS
+    if item.label in STAND_ALONE and rng.random() < 0.3:
+        image = regrounded(image, rng)
     if rng.random() < 0.12:
         factor = rng.uniform(0.35, 0.8)
         image = image.resize(

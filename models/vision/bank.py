@@ -16,6 +16,8 @@ from .text import TextTower
 
 Floats = NDArray[np.float32]
 DISTRACTOR = -1
+# Kinds that lie in the ragbag for want of a better place: of its phrases only their own are judged.
+ALONE = frozenset({"stranger"})
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Bank:
         """Targets and weights over all phrases for an image of this class and kind.
 
         A phrase of the image's class that speaks of a known kind is true of a rendered image of that kind, false of
-        rendered images of other kinds, and left out of the loss where the kind is not known.
+        rendered images of other kinds that have such phrases, and counts half where nothing is known.
         """
         own = self.group == self.names.index(label)
         target = own.astype(np.float32)
@@ -45,9 +47,13 @@ class Bank:
             true_here[list(self.kind_rows[kind])] = True
             target[own & specific & ~true_here] = 0.0
             target[true_here] = 1.0
+            if kind in ALONE:
+                target[own & ~true_here] = 0.0
+                weight[own & ~true_here] = 0.0
+                return target, weight
             # That a passport is not "a driver's licence" matters less than that it is an identity document.
             weight[own & specific & ~true_here] = 0.3
-        elif kind is None:
+        else:
             weight[own & specific] = 0.5
         return target, weight
 

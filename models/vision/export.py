@@ -1,6 +1,6 @@
 """Make the pack from a training run: weights, graph, calibration, golden vectors, manifest.
 
-    python -m models.vision.export --run RUN --data IMAGES/train --rendered RENDERED [--out models/starter-vision]
+    python -m models.vision.export RUN [average-N.pt ...] --data IMAGES/train [--out models/starter-vision]
 
 One weights file serves both the reference and the served graph: the graph's initialisers point into
 `vision.safetensors`. The folder is written beside its place and then swapped in, so that it is never half of one pack
@@ -13,7 +13,6 @@ import argparse
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,35 +27,20 @@ from safetensors.torch import save_file
 
 from models.rendering import BUNDLED_FONT, FIRST_UNSEEN_SEED, render
 
+from .augment import SIZE
 from .bank import build
 from .calibrate import calibrate
-from .collection import collected
+from .collection import KEPT_SHARE, collected
 from .pack import PACK, Preprocessing, VisionPack, rgb, sha256
 from .phrases import load
 from .text import TextTower
 from .tower import MEAN, STD, Tower
 from .train import embed_images, normalised
+from .weights import averaged
 
 GOLDEN = (("passport", "png"), ("chest_radiograph", "jpg"), ("code", "png"), ("car", "jpg"), ("landscape", "jpg"))
 MIN_COSINE = 0.99999
 DESCRIPTION = "SigLIP-trained image tower: EfficientNet-Lite0 trunk, attention pooling head, in MiniLM's space"
-
-
-def load_tower(run: Path, others: Sequence[Path] = ()) -> Tower:
-    """The run's averaged weights, averaged again with those of earlier points on the way.
-
-    What is fine-tuned longest fits the collection best and the rest of the world a little worse; the mean of points
-    along one path keeps more of both.
-    """
-    states = [torch.load(run / "checkpoint.pt", weights_only=True)["ema"]]
-    states += [torch.load(file, weights_only=True) for file in others]
-    mean = {
-        name: torch.stack([state[name] for state in states]).mean(0) if tensor.dtype.is_floating_point else tensor
-        for name, tensor in states[0].items()
-    }
-    tower = Tower()
-    tower.load_state_dict(mean)
-    return tower.eval()
 
 
 def write_weights(tower: Tower, file: Path) -> None:
@@ -132,11 +116,11 @@ def write_golden(tower: Tower, folder: Path, preprocessing: Preprocessing) -> li
     return names
 
 
-def export(tower: Tower, data: Path, out: Path, size: int, cache: Path) -> None:
+def export(tower: Tower, data: Path, share: float, out: Path, size: int, cache: Path) -> None:
     """Make the pack and swap it in."""
     phrases = load()
     bank = build(phrases, cache)
-    _, held_out = collected(data)
+    _, held_out = collected(data, share)
     images = embed_images(tower, held_out, size)
     labels = np.array([bank.names.index(item.label) for item in held_out])
     text = TextTower()
@@ -217,16 +201,16 @@ def _prove(pack: VisionPack, tower: Tower, files: list[Path]) -> None:
 def main() -> None:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True)
-    parser.add_argument("--average", type=Path, nargs="*", default=[], help="average-N.pt of this or an earlier run")
+    parser.add_argument("weights", type=Path, nargs="+", help="runs, average-N.pt or .safetensors; their mean is taken")
     parser.add_argument("--data", type=Path, required=True, help="the collected images that the run used")
+    parser.add_argument("--kept", type=float, default=KEPT_SHARE, help="share of them that the last stage held out")
     parser.add_argument("--out", type=Path, default=PACK)
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--size", type=int, default=SIZE)
+    parser.add_argument("--cache", type=Path, required=True, help="embeddings of the phrases")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    tower = load_tower(arguments.run, arguments.average)
-    export(tower, arguments.data, arguments.out, arguments.size, arguments.cache or arguments.run)
+    tower = averaged(arguments.weights)
+    export(tower, arguments.data, arguments.kept, arguments.out, arguments.size, arguments.cache)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,24 @@ def recall_at(scores: Floats, positive: NDArray[np.bool_], false_alarms: float) 
     return float((scores[positive] > negatives[allowed]).mean())
 
 
+def interval(right: int, count: int) -> tuple[float, float]:
+    """Wilson's interval that holds a share in 95 % of cases."""
+    z = 1.96
+    share, spread = right / count, z * z / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / count + spread / count / 4) ** 0.5
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def macro_interval(right: NDArray[np.bool_], truth: NDArray[np.int64], draws: int = 2000) -> tuple[float, float]:
+    """The same for the mean over classes, by drawing images anew within each class."""
+    rng = np.random.default_rng(0)
+    groups = [right[truth == index] for index in np.unique(truth)]
+    means = np.mean([rng.binomial(len(group), group.mean(), draws) / len(group) for group in groups], axis=0)
+    low, high = np.percentile(means, (2.5, 97.5))
+    return float(low), float(high)
+
+
 def sigmoid(logits: Floats) -> Floats:
     """The logistic function."""
     values: Floats = (1 / (1 + np.exp(-logits))).astype(np.float32)

@@ -11,15 +11,18 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .figures import Floats, confusion, recall_at, sigmoid, top1, unit
+from .figures import Floats, confusion, interval, macro_interval, recall_at, sigmoid, top1, unit
 from .pack import PACK, VisionPack
 from .phrases import Phrases, load
+from .rejection import RAGBAG, concepts, rejected, unknown_images
+from .table import table
 from .text import TextTower
 
 # A policy's words for the things that matter most, as a user writes them.
@@ -46,6 +49,22 @@ def _means(tower: TextTower, wordings: dict[str, tuple[str, ...]], names: list[s
     return unit(np.stack([tower.embed(wordings[name]).mean(0) for name in names]))
 
 
+def _around(recall: float, positive: NDArray[np.bool_]) -> tuple[float, float]:
+    count = int(positive.sum())
+    return interval(round(recall * count), count)
+
+
+def _speed(pack: VisionPack, files: list[Path], count: int = 60) -> dict[str, float]:
+    """Milliseconds of one core for one image at a time, from the file's bytes to the vector."""
+    pack.embed(files[:2])
+    spent = []
+    for file in files[:: max(1, len(files) // count)]:
+        began = time.thread_time()
+        pack.embed([file])
+        spent.append((time.thread_time() - began) * 1000)
+    return {"images": len(spent), "median": float(np.median(spent)), "p95": float(np.percentile(spent, 95))}
+
+
 def _signals(
     images: Floats, labels: NDArray[np.str_], prototypes: dict[str, Floats], tower: TextTower, scale: float, bias: float
 ) -> dict[str, Any]:
@@ -59,7 +78,9 @@ def _signals(
         found[signal] = {
             "n": int(positive.sum()),
             "recall_at_1_percent": recall_at(by_mean, positive, 0.01),
+            "interval_at_1_percent": _around(recall_at(by_mean, positive, 0.01), positive),
             "recall_at_2_percent": recall_at(by_mean, positive, 0.02),
+            "interval_at_2_percent": _around(recall_at(by_mean, positive, 0.02), positive),
             "concepts_recall_at_1_percent": recall_at(concepts.max(1), positive, 0.01),
             "concepts_recall_at_2_percent": recall_at(concepts.max(1), positive, 0.02),
             "matched_at_half": float(matched[positive].mean()),
@@ -136,6 +157,15 @@ def measure(pack: VisionPack, folder: Path, phrases: Phrases, unseen: Path | Non
     scale, bias = float(pack.manifest["logit_scale"]), float(pack.manifest["logit_bias"])
     report: dict[str, Any] = {"images": len(files), "classes": names, **top1(scores, truth, names)}
     report["confusion"] = confusion(truth.tolist(), scores.argmax(1).tolist(), len(names)).tolist()
+    right = scores.argmax(1) == truth
+    report["top1_interval"] = interval(int(right.sum()), len(right))
+    report["macro_interval"] = macro_interval(right, truth)
+    report["speed"] = _speed(pack, files)
+    asked = concepts(phrases, names, tower)
+    drawn, kinds = unknown_images(pack)
+    ragbag = images[label_array == RAGBAG]
+    report["unknown"] = rejected(drawn, kinds, asked, names, scale, bias)
+    report["ragbag"] = rejected(ragbag, [RAGBAG] * len(ragbag), asked, names, scale, bias)
     report["signals"] = _signals(images, label_array, dict(zip(names, means, strict=True)), tower, scale, bias)
     kept = [(index, phrase) for index, name in enumerate(names) for phrase in phrases.held_out[name]]
     cosines = images @ tower.embed([phrase for _, phrase in kept]).T
@@ -144,44 +174,6 @@ def measure(pack: VisionPack, folder: Path, phrases: Phrases, unseen: Path | Non
     if unseen:
         report |= _unseen(json.loads(unseen.read_text(encoding="utf-8")), images, label_array, tower, scale, bias)
     return report
-
-
-def table(report: dict[str, Any]) -> str:
-    """The report for people."""
-    names = report["classes"]
-    lines = [
-        f"{report['images']} images, {len(names)} classes: top-1 {report['top1']:.3f}, macro {report['macro']:.3f}",
-        "",
-    ]
-    matrix = np.array(report["confusion"])
-    for index, name in enumerate(names):
-        row = matrix[index]
-        others = [f"{names[other]} {row[other]}" for other in np.argsort(-row) if other != index and row[other]]
-        lines.append(f"{name:22s} n {row.sum():3d}  {row[index] / row.sum():.2f}   {', '.join(others)}")
-    lines.append("")
-    for signal, values in report["signals"].items():
-        lines.append(
-            f"{signal:18s} n {values['n']:3d}  "
-            f"recall at 1 % {values['recall_at_1_percent']:.3f}, at 2 % {values['recall_at_2_percent']:.3f}; "
-            f"best of a policy's words at 1 % {values['concepts_recall_at_1_percent']:.3f}, "
-            f"at 2 % {values['concepts_recall_at_2_percent']:.3f}; at 0.5: recall {values['matched_at_half']:.3f}, "
-            f"false alarms {values['false_alarms_at_half']:.4f}"
-        )
-    for name in ("calibration", "unseen_calibration"):
-        if name in report:
-            c = report[name]
-            lines.append(
-                f"{name}: {c['pairs']} pairs, ECE {c['expected_calibration_error']:.4f}, "
-                f"at 0.5 recall {c['recall_at_half']:.3f}, precision {c['precision_at_half']:.3f}, "
-                f"false alarms {c['false_alarms_at_half']:.4f}"
-            )
-    if "unseen_mean" in report:
-        each = ", ".join(f"{value:.2f}" for value in report["unseen_single"]["each"])
-        lines.append(
-            f"unseen phrasings: mean of six {report['unseen_mean']['top1']:.3f} "
-            f"(macro {report['unseen_mean']['macro']:.3f}); single {each}, mean {report['unseen_single']['mean']:.3f}"
-        )
-    return "\n".join(lines)
 
 
 def main() -> None:

@@ -14,21 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 
 from .pack import PACK, VisionPack, rgb
 from .tower import Tower
+from .weights import averaged
 
 
 def reference(pack: VisionPack) -> Tower:
     """The PyTorch tower with the pack's weights."""
-    tower = Tower()
-    weights = load_file(str(pack.folder / pack.manifest["weights"][0]["path"]))
-    missing, unexpected = tower.load_state_dict(weights, strict=False)
-    # Only BatchNorm's counters of training steps may be absent.
-    if unexpected or any(not name.endswith("num_batches_tracked") for name in missing):
-        raise SystemExit(f"the weights do not fit the tower: {missing} {unexpected}")
-    return tower.eval()
+    return averaged([pack.folder / pack.manifest["weights"][0]["path"]])
 
 
 def compare(pack: VisionPack, files: list[Path]) -> tuple[float, float]:

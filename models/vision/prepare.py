@@ -17,7 +17,7 @@ from PIL import Image
 
 from models.rendering import FIRST_UNSEEN_SEED, KINDS, render
 
-LONG_SIDE = 384
+LONG_SIDE = 448
 RESAMPLES = (Image.Resampling.BICUBIC, Image.Resampling.LANCZOS, Image.Resampling.BILINEAR, Image.Resampling.BOX)
 
 

@@ -26,32 +26,36 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as fn
 
-from .augment import augmented, plain
+from .augment import SIZE, augmented, plain
 from .bank import DISTRACTOR, Bank, build
-from .collection import Item, by_label, collected, rendered
+from .collection import HOLD_OUT_SHARE, KEPT_SHARE, Item, by_label, collected, rendered
 from .phrases import load
 from .sources import trunk_weights
 from .tower import MEAN, STD, Tower
+from .weights import read_weights, take
 
 # Classes that a first tower confused, or that have few or uniform images: drawn more often than the others.
 EMPHASIS = {
-    "terminal_screenshot": 1.5,
+    "terminal_screenshot": 1.8,
     "code_screenshot": 1.5,
-    "pcb_electronics": 1.3,
-    "other": 1.1,
-    "product": 1.2,
+    "pcb_electronics": 1.6,
+    "other": 1.5,
+    "product": 1.3,
+    "food": 1.2,
+    "semiconductor_wafer": 1.2,
     "document_page": 1.5,
-    "receipt_invoice": 1.2,
+    "receipt_invoice": 1.5,
     "passport_or_id": 1.5,
     "ui_screenshot": 1.2,
     "payment_card": 0.4,
-    "chart_plot": 1.1,
+    "chart_plot": 1.4,
+    "stranger": 5.0,
 }
 # How often a draw of the class takes a rendered image. Photos are hard to render, screens and papers are not.
 RENDERED_SHARE = {
     "passport_or_id": 0.8,
     "code_screenshot": 0.5,
-    "terminal_screenshot": 0.5,
+    "terminal_screenshot": 0.55,
     "ui_screenshot": 0.3,
     "receipt_invoice": 0.5,
     "chart_plot": 0.25,
@@ -62,7 +66,7 @@ RENDERED_SHARE = {
     "map": 0.2,
     "chest_xray": 0.25,
     "other_medical": 0.3,
-    "pcb_electronics": 0.2,
+    "pcb_electronics": 0.35,
     "semiconductor_wafer": 0.2,
     "vehicle": 0.08,
     "person_face": 0.06,
@@ -70,7 +74,7 @@ RENDERED_SHARE = {
     "building": 0.08,
     "food": 0.04,
     "product": 0.08,
-    "other": 0.3,
+    "other": 0.4,
     "payment_card": 1.0,
 }
 
@@ -97,6 +101,8 @@ class Settings:
     # For half of the run the edge detectors of ImageNet stay as they are: they cost most and change least.
     frozen_blocks: int = 5
     frozen_share: float = 0.5
+    # Share of the collected images that is held out.
+    kept: float = HOLD_OUT_SHARE
 
     def size(self, step: int) -> int:
         """The image size at this step."""
@@ -116,6 +122,31 @@ STAGES = {
         seed=2,
         sizes=((0.6, 192), (1.0, 224)),
         frozen_share=1.0,
+    ),
+    "third": Settings(
+        steps=330,
+        stop=330,
+        warmup=40,
+        trunk_rate=1.5e-4,
+        head_rate=4e-4,
+        ema=0.99,
+        mixup=0.4,
+        seed=3,
+        sizes=((0.4, 224), (1.0, 256)),
+        frozen_share=1.0,
+        kept=KEPT_SHARE,
+    ),
+    "fourth": Settings(
+        steps=360,
+        stop=360,
+        warmup=20,
+        trunk_rate=8e-5,
+        head_rate=2.5e-4,
+        ema=0.99,
+        seed=4,
+        sizes=((1.0, 256),),
+        frozen_share=1.0,
+        kept=KEPT_SHARE,
     ),
 }
 
@@ -221,7 +252,7 @@ def normalised(pixels: NDArray[np.uint8]) -> Tensor:
 
 
 @torch.no_grad()
-def embed_images(tower: Tower, items: Sequence[Item], size: int = 224) -> NDArray[np.float32]:
+def embed_images(tower: Tower, items: Sequence[Item], size: int = SIZE) -> NDArray[np.float32]:
     """Without augmentation, as served."""
     tower.eval()
     parts = []
@@ -308,7 +339,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> None:
     torch.manual_seed(settings.seed)
     torch.set_num_threads(arguments.threads)
     bank = build(load(), arguments.cache or out)
-    real, held_out = collected(arguments.data)
+    real, held_out = collected(arguments.data, settings.kept)
     made = rendered(arguments.rendered) if arguments.rendered else []
     print(
         f"{len(real)} collected images, {len(held_out)} held out, {len(made)} rendered; {len(bank.phrases)} phrases",
@@ -317,7 +348,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> None:
 
     tower = Tower()
     if arguments.start:
-        tower.load_state_dict(torch.load(arguments.start / "checkpoint.pt", weights_only=True)["ema"])
+        take(tower, read_weights(arguments.start))
     else:
         tower.trunk.load_imagenet(torch.load(trunk_weights(), weights_only=True))
     tower = tower.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -407,18 +438,19 @@ def main() -> None:
     parser.add_argument("--rendered", type=Path, help="what `python -m models.vision.prepare` made")
     parser.add_argument("--run", type=Path, required=True, help="checkpoints and log; an existing one is resumed")
     parser.add_argument("--cache", type=Path, help="embeddings of the phrases (default: the run's folder)")
-    parser.add_argument("--start", type=Path, help="begin from this run's averaged weights instead of ImageNet's")
+    parser.add_argument("--start", type=Path, help="a run or a weights file to begin from, not ImageNet's")
     parser.add_argument("--threads", type=int, default=1, help="more than one pays only on an idle machine")
     parser.add_argument("--every", type=int, default=100, help="steps between checkpoints")
     parser.add_argument(
         "--no-bf16", dest="bf16", action="store_false", help="train in float32 where the CPU lacks bfloat16"
     )
     parser.add_argument("--stage", choices=sorted(STAGES), default="first", help="which settings; see STAGES")
+    parser.add_argument("--steps", type=int, help="instead of the stage's")
     parser.add_argument("--stop", type=int, help="instead of the stage's")
     parser.add_argument("--seed", type=int, help="instead of the stage's")
     arguments = parser.parse_args()
     settings = STAGES[arguments.stage]
-    changed = {name: value for name in ("stop", "seed") if (value := getattr(arguments, name)) is not None}
+    changed = {name: value for name in ("steps", "stop", "seed") if (value := getattr(arguments, name)) is not None}
     run(arguments, replace(settings, **changed))
 
 

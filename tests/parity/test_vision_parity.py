@@ -52,10 +52,11 @@ def reference(served: tuple[Pack, VisionModel]) -> Reference:
     assert unexpected == []
     assert all(name.endswith("num_batches_tracked") for name in missing)
     tower.eval()
+    height, width = pack.manifest.vision.size
 
     def embed(data: bytes) -> NDArray[np.float32]:
         with Image.open(io.BytesIO(data)) as image:
-            pixels = np.asarray(image.convert("RGB").resize((224, 224), Image.Resampling.BICUBIC)).copy()
+            pixels = np.asarray(image.convert("RGB").resize((width, height), Image.Resampling.BICUBIC)).copy()
         scaled = (torch.from_numpy(pixels).permute(2, 0, 1).float() - MEAN) / STD
         with torch.no_grad():
             row: NDArray[np.float32] = tower(scaled[None])[0].numpy()
