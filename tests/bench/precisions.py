@@ -49,7 +49,7 @@ from full_size import (  # noqa: E402
 from router.export.errors import ExportError  # noqa: E402
 from router.export.hub import fetch  # noqa: E402
 from router.export.pack import export_pack  # noqa: E402
-from router.packs.manifest import Precision  # noqa: E402
+from router.packs.parts import Precision  # noqa: E402
 
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8", "bf16")
 TIMED_TEXT = "a scanned page of a passport, with a photo and two lines of machine-readable characters"

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -218,3 +221,41 @@ def test_a_shipped_pack_that_is_broken_is_named(monkeypatch: pytest.MonkeyPatch,
     result = run("packs", "list")
     assert result.exit_code == 1
     assert "pack.yaml is not YAML" in result.stderr
+
+
+def test_a_traceback_shows_no_values() -> None:
+    """They may be what a request says."""
+    for typer_app in (app, *(group.typer_instance for group in app.registered_groups)):
+        assert typer_app is not None
+        assert not typer_app.pretty_exceptions_show_locals
+    script = """
+import sys
+from router.cli import main
+
+@main.packs_app.command("break")
+def break_it(text: str) -> None:
+    raise RuntimeError("broken")
+
+sys.argv = ["pointsman", "packs", "break", "pass" + "port C01X00T47"]
+main.app()
+"""
+    broken = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
+    assert broken.returncode == 1
+    assert "RuntimeError" in broken.stderr
+    assert "C01X00T47" not in broken.stderr.replace("\n", "").replace(script, "")
+
+
+def test_serve_lets_grpc_write_nothing_past_the_log(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+
+    def run_serve(*_: object) -> int:
+        seen.append(os.environ.get("GRPC_VERBOSITY"))
+        return 0
+
+    monkeypatch.setattr("router.cli.serve.run_serve", run_serve)
+    # What is set in here is undone after the test.
+    monkeypatch.setattr(os, "environ", {**os.environ, "GRPC_VERBOSITY": "ERROR"})
+    assert run("serve", "-c", policy).exit_code == 0
+    del os.environ["GRPC_VERBOSITY"]
+    assert run("serve", "-c", policy).exit_code == 0
+    assert seen == ["ERROR", "NONE"]
