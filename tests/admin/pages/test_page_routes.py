@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import asyncio
 import copy
 import json
@@ -49,13 +50,14 @@ async def test_each_record_of_the_showcase_is_sound_and_says_why(insight: PageIn
     assert "Refused by guard block-attack because jailbreak/attack scored >0.99 over 0.70" in said[4]
     assert "Sent to qwen3-8b: no decision matched, and this is the default model" in said[3]
     assert "Answered with a question by image-off-topic because" in said[5]
-    assert "and image/radiograph scored 0.02 under 0.50" in said[5]
+    # Which score it is, is the pack's business.
+    assert re.search(r"and image/radiograph scored (<0\.01|0\.[0-4]\d) under 0\.50", said[5])
 
 
 async def test_the_list_shows_text_and_image_evidence_alike(insight: PageInsight) -> None:
     said = (await get(insight, "/decisions")).text()
     assert "9 decisions" in said
-    assert "image/identity_document 0.95 #2" in said
+    assert re.search(r"image/identity_document (>0\.99|0\.[5-9]\d) #2", said)
     assert "jailbreak/attack >0.99" in said
 
 
