@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import asyncio
 import copy
 import json
+import re
 from typing import Any
 
 import httpx
