@@ -13,7 +13,7 @@ import onnx
 import yaml
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tiny_tokenizer import word_tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 MAX_TOKENS, STRIDE = 18, 8
@@ -46,12 +46,7 @@ def write_classifier_pack(
         row[0] = 0.0
         row[list(labels).index(label)] = logit
     table[0] = -50.0
-    tokenizer = Tokenizer(models.WordPiece({word: index for index, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
+    tokenizer = word_tokenizer(vocabulary)
     tokenizer.save(str(folder / "tokenizer.json"))
     onnx.save(_graph(table, level), folder / "classifier.onnx")
     rows = [tokenizer.encode(text).ids for text in GOLDEN]

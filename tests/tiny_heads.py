@@ -16,7 +16,8 @@ import onnx
 import yaml
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tiny_tokenizer import word_tokenizer
+from tokenizers import Tokenizer
 
 from router.inference.head_features import (
     PATTERNS,
@@ -72,12 +73,7 @@ def write_pack_with_heads(folder: Path, **changes: Any) -> Path:
     vocabulary = [*SPECIALS, *WORDS]
     table = np.array([*[(0, 0, 0, 0)] * 2, (0.5, 0.5, 0.5, 0.5), (0.25, 0, 0, 0), *WORDS.values()], np.float32)
     table[1] = 0.05
-    tokenizer = Tokenizer(models.WordPiece({word: index for index, word in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
+    tokenizer = word_tokenizer(vocabulary)
     tokenizer.save(str(folder / "tokenizer.json"))
     onnx.save(_tower(table), folder / "text.onnx")
     onnx.save(heads_graph(), folder / "heads.onnx")

@@ -189,6 +189,20 @@ def fit(draw: ImageDraw.ImageDraw, text: str, face: Face, size: float, width: fl
     return size if length <= width else max(5.0, size * width / length)
 
 
+def text_within(
+    draw: ImageDraw.ImageDraw,
+    place: tuple[float, float],
+    text: str,
+    face: Face,
+    size: float,
+    width: float,
+    fill: Colour,
+    anchor: str | None = None,
+) -> None:
+    """Text in this size, or as much smaller as it takes to be no wider than `width`."""
+    draw.text(place, text, font=face.at(fit(draw, text, face, size, width)), fill=fill, anchor=anchor)
+
+
 def grid_text(
     draw: ImageDraw.ImageDraw, place: tuple[float, float], text: str, face: Face, size: float, cell: float, fill: Colour
 ) -> None:

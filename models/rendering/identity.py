@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from PIL import Image, ImageDraw
 
 from . import words
-from .art import Art, Colour, fit, gradient, grid_text, luminance, mix, rounded, shade
+from .art import Art, Colour, fit, gradient, grid_text, luminance, mix, rounded, shade, text_within
 from .fonts import Face
 from .looks import look
 from .mrz import td1, td3
@@ -217,12 +217,10 @@ def _fields(
         y = top + (index // columns) * pitch
         size = fit(draw, text, value, pitch * 0.46, column * (0.6 if beside else 0.96))
         if beside:
-            draw.text(
-                (x, y + pitch * 0.2), name, font=label.at(fit(draw, name, label, small, column * 0.34)), fill=label_ink
-            )
+            text_within(draw, (x, y + pitch * 0.2), name, label, small, column * 0.34, label_ink)
             draw.text((x + column * 0.37, y + pitch * 0.1), text, font=value.at(size), fill=ink)
         else:
-            draw.text((x, y), name, font=label.at(fit(draw, name, label, small, column * 0.96)), fill=label_ink)
+            text_within(draw, (x, y), name, label, small, column * 0.96, label_ink)
             draw.text((x, y + pitch * 0.34), text, font=value.at(size), fill=ink)
 
 
@@ -340,10 +338,8 @@ def passport_page(art: Art) -> Image.Image:
     else:
         head_ink = shade(accent, 0.8)
     title = country[2]
-    draw.text((40, 22), title, font=bold.at(fit(draw, title, bold, 40, 330)), fill=head_ink)
-    draw.text(
-        (width - 40, 26), country[1], font=bold.at(fit(draw, country[1], bold, 32, 500)), fill=head_ink, anchor="ra"
-    )
+    text_within(draw, (40, 22), title, bold, 40, 330, head_ink)
+    text_within(draw, (width - 40, 26), country[1], bold, 32, 500, head_ink, "ra")
     if art.chance(0.6):
         emblem(art, draw, art.pick((440, 905)), 140 if art.chance(0.5) else 46, 34, mix(accent, (255, 255, 255), 0.3))
     left_photo = not art.chance(0.1)
@@ -459,8 +455,8 @@ def _card(art: Art, kind: str) -> Image.Image:
             else:
                 draw.rectangle((36 + index * 30, 24, 66 + index * 30, 84), fill=stripe)
     x = 146 if flag else 36
-    draw.text((x, 12), state, font=bold.at(fit(draw, state, bold, 40, 640)), fill=head)
-    draw.text((x, 58), title, font=label.at(fit(draw, title, label, 30, 640)), fill=head)
+    text_within(draw, (x, 12), state, bold, 40, 640, head)
+    text_within(draw, (x, 58), title, label, 30, 640, head)
     if art.chance(0.5):
         emblem(art, draw, width - 70, 54, 36, head)
     right_photo = art.chance(0.3)
@@ -620,7 +616,7 @@ def payment_card(art: Art) -> Image.Image:
         _chip(draw, 70, 210, 120)
         number = " ".join(art.digits(4) for _ in range(4))
         face = art.pick((art.mono, art.sans))()
-        draw.text((70, 350), number, font=face.at(fit(draw, number, face, 70, 860)), fill=ink)
+        text_within(draw, (70, 350), number, face, 70, 860, ink)
         draw.text((70, 460), f"VALID THRU {art.whole(1, 12):02d}/{art.whole(25, 33)}", font=sans.at(28), fill=ink)
         draw.text((70, 540), f"{words.given(art)} {words.surname(art)}".upper(), font=sans.at(40), fill=ink)
         if art.chance(0.6):

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
 from . import words
-from .art import Art, Colour, clouds, fit, gradient, hsv, mix, shade, to_image
+from .art import Art, Colour, clouds, fit, gradient, hsv, mix, shade, text_within, to_image
 from .looks import camera, desk, lit, on_desk
 
 
@@ -176,7 +176,7 @@ def icon(art: Art) -> Image.Image:
     elif style == 3:
         text = art.pick(words.COMPANIES).split()[0]
         face = art.bold()
-        draw.text((200, 200), text, font=face.at(fit(draw, text, face, 90, 360)), fill=colour, anchor="mm")
+        text_within(draw, (200, 200), text, face, 90, 360, colour, "mm")
     elif style == 4:
         for index in range(art.whole(3, 9)):
             x, y, r = art.whole(80, 320), art.whole(80, 320), art.whole(20, 100)

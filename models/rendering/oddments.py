@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
 from . import words
-from .art import Art, Colour, clouds, fit, gradient, hsv, luminance, mix, shade, to_image
+from .art import Art, Colour, clouds, gradient, hsv, luminance, mix, shade, text_within, to_image
 from .looks import camera, lit, on_desk
 
 
@@ -69,21 +69,9 @@ def emblem(art: Art) -> Image.Image:
         face = art.pick((art.bold, art.sans, art.serif))()
         ink = art.pick((palette[0], (30, 30, 34) if luminance(ground) > 0.5 else (250, 250, 250)))
         if size[0] > size[1]:
-            draw.text(
-                (size[0] * 0.4, size[1] / 2),
-                text,
-                font=face.at(fit(draw, text, face, 90, size[0] * 0.55)),
-                fill=ink,
-                anchor="lm",
-            )
+            text_within(draw, (size[0] * 0.4, size[1] / 2), text, face, 90, size[0] * 0.55, ink, "lm")
         else:
-            draw.text(
-                (size[0] / 2, size[1] * 0.86),
-                text,
-                font=face.at(fit(draw, text, face, 60, size[0] * 0.8)),
-                fill=ink,
-                anchor="mm",
-            )
+            text_within(draw, (size[0] / 2, size[1] * 0.86), text, face, 60, size[0] * 0.8, ink, "mm")
     return image
 
 
@@ -194,13 +182,7 @@ def ticket(art: Art) -> Image.Image:
             f"No. {art.digits(6)}",
         )
     )
-    draw.text(
-        (size[0] / 2, size[1] * 0.28),
-        text,
-        font=face.at(fit(draw, text, face, 70, size[0] * 0.85)),
-        fill=ink,
-        anchor="mm",
-    )
+    text_within(draw, (size[0] / 2, size[1] * 0.28), text, face, 70, size[0] * 0.85, ink, "mm")
     if art.chance(0.6):
         x = size[0] * 0.1
         while x < size[0] * 0.9:

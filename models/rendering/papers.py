@@ -7,7 +7,7 @@ import math
 from PIL import Image, ImageDraw, ImageFilter
 
 from . import words
-from .art import Art, Colour, fit, grid_text, mix, shade, wrap
+from .art import Art, Colour, grid_text, mix, shade, text_within, wrap
 from .charts import mini_chart
 from .looks import look, on_desk, paper
 from .people import signature
@@ -470,13 +470,7 @@ def receipt(art: Art) -> Image.Image:
             grid_text(draw, (width * 0.06, y), left[:24], face, size, cell, ink)
             grid_text(draw, (width * 0.94 - cell * len(right), y), right, face, size, cell, ink)
         elif index == 0:
-            draw.text(
-                (width / 2, y - 6),
-                row,
-                font=face.at(fit(draw, row, face, size * 1.6, width * 0.9)),
-                fill=ink,
-                anchor="ma",
-            )
+            text_within(draw, (width / 2, y - 6), row, face, size * 1.6, width * 0.9, ink, "ma")
             y += 8
         else:
             grid_text(draw, (width / 2 - cell * len(row) / 2, y), row, face, size, cell, ink)

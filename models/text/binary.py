@@ -19,7 +19,7 @@ from torch import nn
 
 from models.text import dedupe
 from models.text.binary_data import Side, Task, task
-from models.text.calibrate import platt, reliability, sigmoid, threshold, wilson
+from models.text.calibrate import platt, reliability, share, sigmoid, threshold
 from models.text.encoder import WIDTH, Encoder
 from models.text.known import known
 from models.text.linear import fit
@@ -101,7 +101,7 @@ def main() -> None:
             own = np.concatenate([score(held, each) for each in unseen_no.values()])
             bound = threshold(sigmoid(own))
             hits = int((sigmoid(positives[source]) >= bound).sum())
-            figures[f"held out: {source}"] = _share(hits, len(rows))
+            figures[f"held out: {source}"] = share(hits, len(rows))
     below, above = (np.concatenate(list(each.values())) for each in (negatives, positives))
     scale, bias = platt(below, above)
     bound = threshold(sigmoid(scale * below + bias), RATE.get(given.head, 0.01))
@@ -110,7 +110,7 @@ def main() -> None:
         **{f"no, {k}": v for k, v in negatives.items()},
     }.items():
         found = int((sigmoid(scale * logits + bias) >= bound).sum())
-        figures[f"at the threshold: {source}"] = _share(found, len(logits))
+        figures[f"at the threshold: {source}"] = share(found, len(logits))
     figures["auc"] = round(float((above[:, None] > below[None]).mean()), 4)
     folder = given.work / "binary"
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,11 +123,6 @@ def main() -> None:
     out = {"scale": round(scale, 4), "bias": round(bias, 4), "threshold": round(bound, 4), "figures": figures}
     (folder / f"{given.head}.json").write_text(json.dumps(out, indent=1) + "\n")
     print(json.dumps(out, indent=1))
-
-
-def _share(hits: int, of: int) -> dict[str, Any]:
-    low, high = wilson(hits, of)
-    return {"share": round(hits / of, 4), "n": of, "low": round(low, 4), "high": round(high, 4)}
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from router.evaluation import statistics
 
 Floats = NDArray[np.float64]
 
@@ -72,11 +75,19 @@ def reliability(
     return rows
 
 
+def softmax(logits: NDArray[np.floating]) -> Floats:
+    """Shares along the last axis."""
+    shares: Floats = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
 def wilson(hits: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share, Wilson's."""
-    if not of:
-        return 0.0, 1.0
-    z, p = 1.959964, hits / of
-    middle = (p + z * z / (2 * of)) / (1 + z * z / of)
-    reach = z / (1 + z * z / of) * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of))
-    return max(min(middle - reach, p), 0.0), min(max(middle + reach, p), 1.0)
+    """The 95 % interval of a share, Wilson's; everything, of nothing."""
+    found = statistics.wilson(hits, of)
+    return (0.0, 1.0) if found is None else (found.low, found.high)
+
+
+def share(hits: int, of: int) -> dict[str, Any]:
+    """A share with its interval."""
+    low, high = wilson(hits, of)
+    return {"share": round(hits / max(of, 1), 4), "n": of, "low": round(low, 4), "high": round(high, 4)}

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from models.text import dedupe
-from models.text.calibrate import reliability, temperature, wilson
+from models.text.calibrate import reliability, softmax, temperature, wilson
 from models.text.domain_data import Labelled, labelled
 from models.text.domain_head import DomainHead
 from models.text.encoder import WIDTH, Encoder
@@ -86,8 +86,7 @@ def main() -> None:
     own = labels["questions"]
     divisor = temperature(logits, own)
     scaled = logits.astype(np.float64) / divisor
-    shares = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
+    shares = softmax(scaled)
     bound = confident(shares, own)
     hits, sure = shares.argmax(axis=1) == own, shares.max(axis=1) >= bound
     figures = {

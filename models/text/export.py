@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from models.text.branch import Branch
-from models.text.calibrate import sigmoid
+from models.text.calibrate import sigmoid, softmax
 from models.text.domain_head import DomainHead
 from models.text.encoder import LAYERS, WIDTH, Encoder, Hidden, Window
 from models.text.golden import TEXTS
@@ -188,8 +188,7 @@ def probabilities(head: dict[str, Any], logits: np.ndarray[Any, Any]) -> np.ndar
     if head["activation"] == "sigmoid":
         return sigmoid(head["scale"] * logits.astype(np.float64) + head["bias"])
     scaled = logits.astype(np.float64) / head["temperature"]
-    shares = np.exp(scaled - scaled.max(-1, keepdims=True))
-    return shares / shares.sum(-1, keepdims=True)
+    return softmax(scaled)
 
 
 def write_golden(heads: Heads, about: list[dict[str, Any]], encoder: Encoder, graph: Path, out: Path) -> float:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from models.text.calibrate import reliability
-from models.text.judge import Judge, share
+from models.text.calibrate import reliability, share
+from models.text.judge import Judge
 from models.text.sources import rows
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from models.text.judge import Judge, share
+from models.text.calibrate import share
+from models.text.judge import Judge
 from models.text.pii_data import LABELS, Marked, Span, joined, presidio
 from models.text.sources import rows, sample
 from router.inference.tagging import scheme_of, spans_of

@@ -24,6 +24,7 @@ from models.text import dedupe
 from models.text.branch import Branch
 from models.text.encoder import Encoder, Window
 from models.text.jailbreak_data import ATTACK_SETS, attack_rows, examples, threshold_rows
+from models.text.known import unit
 from models.text.sources import Row, rows
 from models.text.states import States, states
 
@@ -84,12 +85,12 @@ class Trainer:
         if without:
             measuring += [row.text for row in attack_rows(data, without)]
             held, _ = measured(data, encoder, work, without)
-            vectors.append(_unit(held.means))
+            vectors.append(unit(held.means))
         else:
             for name in ("security_docs", "long_benign", "domain"):
                 measuring += [row.text for row in rows(data, f"authored/{name}")]
         by_grams = dedupe.by_grams([example.text for example in self.examples], measuring)
-        near = dedupe.by_cosine(_unit(self.states.means), np.concatenate(vectors))
+        near = dedupe.by_cosine(unit(self.states.means), np.concatenate(vectors))
         by_cosine = np.array([near[list(place)].any() for place in self.places])
         alike = by_grams | by_cosine
         print(f"near-duplicates left out: {by_grams.sum()} by 8-grams, {by_cosine.sum()} by embedding", flush=True)
@@ -184,11 +185,6 @@ def greatest(model: Branch, known: States, sizes: Sequence[int]) -> NDArray[np.f
     with torch.no_grad():
         logits = logits_of(model, known, range(sum(sizes)))
     return np.array([float(part.max()) for part in logits.split(list(sizes))])
-
-
-def _unit(means: NDArray[np.float16]) -> NDArray[np.float32]:
-    found = means.astype(np.float32)
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ LENGTHS, WEIGHTS = (48, 96, 160, 254), (20, 30, 25, 25)
 CROPS = 2
 
 ATTACK_SETS = ("jailbreak_inthewild", "gptfuzzer", "jailbreakbench_artifacts", "jailbreak_dan_tap_autodan")
-OWN_SETS = ("own_direct", "own_role_play", "own_suffix")
 
 COPIES = {"jailbreak_inthewild": 1, "gptfuzzer": 3, "jailbreakbench_artifacts": 1, "jailbreak_dan_tap_autodan": 4}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.text.calibrate import wilson
+from models.text.calibrate import share
 from models.text.encoder import Encoder, Window
 from models.text.export import feed, probabilities, session
 
@@ -48,12 +48,6 @@ class Judge:
                 own.max(0) if self.about[name]["windows"] == "max" else np.average(own, axis=0, weights=weights)
             )
         return np.stack(rows)
-
-
-def share(hits: int, of: int) -> dict[str, Any]:
-    """A share with its interval."""
-    low, high = wilson(hits, of)
-    return {"share": round(hits / max(of, 1), 4), "n": of, "low": round(low, 4), "high": round(high, 4)}
 
 
 def above(found: NDArray[np.float64], bound: float) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from models.text.encoder import WIDTH
 
 def known(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """(n, 768) of pooled features (n, POOLED): first what is the tower's own embedding."""
-    return np.concatenate([_unit(features[:, WIDTH : 2 * WIDTH]), _unit(features[:, :WIDTH])], axis=1)
+    return np.concatenate([unit(features[:, WIDTH : 2 * WIDTH]), unit(features[:, :WIDTH])], axis=1)
 
 
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Rows of length one, float32."""
+    rows = rows.astype(np.float32, copy=False)
     found: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     return found

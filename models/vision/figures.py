@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from router.evaluation.statistics import wilson
+
 Floats = NDArray[np.float32]
 
 
@@ -31,12 +33,9 @@ def recall_at(scores: Floats, positive: NDArray[np.bool_], false_alarms: float) 
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Wilson's interval that holds a share in 95 % of cases."""
-    z = 1.96
-    share, spread = right / count, z * z / count
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * (share * (1 - share) / count + spread / count / 4) ** 0.5
-    return max(0.0, middle - half), min(1.0, middle + half)
+    """Wilson's interval that holds a share in 95 % of cases; everything, of nothing."""
+    found = wilson(right, count)
+    return (0.0, 1.0) if found is None else (found.low, found.high)
 
 
 def macro_interval(right: NDArray[np.bool_], truth: NDArray[np.int64], draws: int = 2000) -> tuple[float, float]:

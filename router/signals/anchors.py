@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from router.inference.activation import softmax
 from router.inference.text import TextEncoder
 from router.request.view import TextSpan
 from router.signals.texts import encodable
@@ -139,13 +140,6 @@ def pooled(cosines: Floats, how: Pooling, k: int = 1) -> NDArray[np.float64]:
         cosines = np.partition(cosines, -k, axis=1)[:, -k:]
     mean: NDArray[np.float64] = cosines.mean(axis=1, dtype=np.float64)
     return mean
-
-
-def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares along the last axis."""
-    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: NDArray[np.float64] = raised / raised.sum(axis=-1, keepdims=True)
-    return shares
 
 
 def logistic(x: float) -> float:

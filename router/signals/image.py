@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from router.inference.activation import softmax
 from router.inference.text import TextEncoder
 from router.inference.vision import VisionEncoder
 from router.request.view import RequestView
-from router.signals.anchors import NOT_A_NUMBER, logistic, softmax, unit_interval
+from router.signals.anchors import NOT_A_NUMBER, logistic, unit_interval
 from router.signals.base import Cost, Evidence, Observation, SignalName
 from router.signals.pictures import Picture, all_images, check_one_space, look_at, settle
 from router.signals.resources import SignalSetupError

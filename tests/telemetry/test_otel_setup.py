@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -178,6 +178,17 @@ def test_nothing_that_is_put_waits_for_a_collector(monkeypatch: pytest.MonkeyPat
     assert time.monotonic() < limit
 
 
+def tell_one_span(
+    listener: socket.socket, collector: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Export a span over HTTP to what answers at the listener, and be done."""
+    threading.Thread(target=collector, args=(listener,), daemon=True).start()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}/")
+    exporting = set_up(0)
+    one_span(exporting)
+    exporting.close()
+
+
 def test_an_answer_of_a_collector_that_never_ends_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = 0
     ended = threading.Event()
@@ -194,11 +205,7 @@ def test_an_answer_of_a_collector_that_never_ends_takes_no_memory(monkeypatch: p
         ended.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=pour, args=(listener,), daemon=True).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}/")
-        exporting = set_up(0)
-        one_span(exporting)
-        exporting.close()
+        tell_one_span(listener, pour, monkeypatch)
         assert ended.wait(PATIENCE)
     # What the kernel held of it comes on top of what was read.
     assert sent < 32 * MIB
@@ -219,11 +226,7 @@ def test_a_redirection_is_no_collector_that_took_it(
                     client.sendall(f"HTTP/1.1 {status}\r\nlocation: /else\r\ncontent-length: 0\r\n\r\n".encode())
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=answer, args=(listener,), daemon=True).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"http://127.0.0.1:{listener.getsockname()[1]}/")
-        exporting = set_up(0)
-        one_span(exporting)
-        exporting.close()
+        tell_one_span(listener, answer, monkeypatch)
     said = [record.__dict__["fields"]["why"] for record in caplog.records if record.getMessage() == "telemetry"]
     assert [text.partition(" batch")[0] for text in said] == ["Failed to export ..."]
     assert len(asked) == 1
