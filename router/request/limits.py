@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from router.request.errors import RequestError
-from router.request.view import RequestView, ToolResultPart
+from router.request.view import RequestView
 
 MIB = 1024 * 1024
 
@@ -40,13 +40,7 @@ def check_counts(view: RequestView, limits: RequestLimits) -> None:
 
 
 def _count(view: RequestView) -> int:
-    count = len(view.tools) + len(view.turns) + len(view.extras)
-    for turn in (*view.turns, *view.extras):
-        count += len(turn.parts)
-        for part in turn.parts:
-            if isinstance(part, ToolResultPart):
-                count += len(part.parts)
-    return count
+    return len(view.tools) + len(view.turns) + len(view.extras) + sum(1 for _ in view.parts())
 
 
 def _name_the_first(view: RequestView, limits: RequestLimits) -> None:
