@@ -196,6 +196,10 @@ def _refuse_what_needs_a_restart(old: LoadedPolicy, new: LoadedPolicy) -> None:
         for key in was
         if was[key] != now[key]
     ]
+    reasons += [
+        f"upstreams: Envoy does not know cluster {cluster} at {endpoint}; render its bootstrap again and restart both"
+        for cluster, endpoint in sorted(_endpoints(new) - _endpoints(old))
+    ]
     if reasons:
         raise SetupError(reasons)
 
@@ -216,6 +220,11 @@ def _shared_with_envoy(loaded: LoadedPolicy) -> dict[str, str]:
         ),
         "trusted_attributes": _words(policy.trusted_attributes.values()),
     }
+
+
+def _endpoints(loaded: LoadedPolicy) -> set[tuple[str, str]]:
+    """Clusters that `pointsman envoy` renders. One that is gone harms nobody: no request is sent there any more."""
+    return {(each.cluster, each.endpoint) for each in loaded.policy.upstreams if each.endpoint is not None}
 
 
 def _word(holds: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -227,6 +228,42 @@ def test_a_policy_change_restarts_pods_only_when_envoys_bootstrap_changes() -> N
     assert annotation(policy) == annotation(policy.replace("prove, derive", "prove, derive, show"))
     assert annotation(policy) != annotation(policy.replace("vllm-small.models", "vllm-tiny.models"))
     assert annotation(policy) != annotation(policy + "limits: {body_bytes: 1000000}\n")
+
+
+def _annotations(case: str, text: str, *words: str) -> dict[str, str]:
+    found = render(case, "--set-json", f"policy.text={json.dumps(text)}", *words)
+    annotations: dict[str, str] = one(found, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    return annotations
+
+
+@pytest.mark.parametrize("case", ["standalone", "extproc-istio"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "observe_only: true",
+        "gateway_api_inference: true",
+        "trusted_headers: [x-team]\nstrip_from_clients: [x-team]",
+        "responses: {usage: true}",
+        "limits: {decision_ms: 1234}",
+        'trusted_metadata: {x-team: "a.b:team"}',
+        "trusted_attributes: {x-from: source.address}",
+    ],
+)
+def test_what_workers_refuse_without_a_new_envoy_makes_pods_anew(case: str, more: str) -> None:
+    policy = one(render(case), "ConfigMap", "pm-pointsman-policy")["data"]["policy.yaml"]
+    key = more.rpartition("\n")[2].partition(":")[0]
+    assert f"\n{key}:" not in policy
+    before, after = (_annotations(case, text) for text in (policy, f"{policy}\n{more}\n"))
+    assert before["checksum/envoy"] != after["checksum/envoy"]
+
+
+def test_files_beside_the_policy_make_pods_anew() -> None:
+    policy = one(render("standalone"), "ConfigMap", "pm-pointsman-policy")["data"]["policy.yaml"]
+    first, same, other = (
+        _annotations("standalone", policy, "--set", f"policy.files.next\\.yaml={text}") for text in ("a", "a", "b")
+    )
+    assert first == same
+    assert first["checksum/files"] != other["checksum/files"]
 
 
 def test_alerts_and_dashboards_are_the_files_of_the_chart() -> None:

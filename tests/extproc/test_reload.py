@@ -95,6 +95,10 @@ async def test_a_changed_policy_is_taken_over_without_a_restart(tmp_path: Path) 
             ),
             "whether there are responses.checks was false and is true",
         ),
+        (
+            policy("second").replace("cluster: o}", "cluster: o, endpoint: 'http://127.0.0.1:2'}"),
+            "Envoy does not know cluster o at http://127.0.0.1:2",
+        ),
         (policy("second").replace("greeting}", "gretting}"), "did you mean"),
     ],
 )
@@ -313,3 +317,11 @@ async def test_the_models_of_a_former_policy_are_let_go(tmp_path: Path, monkeypa
             await running.until_policy(digest(text))
             await until(lambda: [each() is None for each in opened] == [True] * (len(opened) - 1) + [False])
         assert len(opened) == 3
+
+
+async def test_an_endpoint_less_needs_no_new_envoy(tmp_path: Path) -> None:
+    first = policy("first").replace("cluster: o}", "cluster: o, endpoint: 'http://127.0.0.1:2'}")
+    async with running_worker(tmp_path, first) as running:
+        await running.until(ready=True)
+        replace(running.config, policy("second"))
+        assert (await running.until_policy(digest(policy("second"))))["refused_policy"] == []

@@ -26,7 +26,7 @@ What the chart needs to know of policy.text, as JSON; {} where the policy is in 
 section, because Helm reads YAML 1.1, to which a question mark in a decision's message can be an error.
 */}}
 {{- define "pointsman.policy" -}}
-{{- $wanted := list "upstreams" "default_model" "on_failure" "observe_only" "limits" "responses" "records" "encoders" "remote_images" "trusted_metadata" "trusted_attributes" "strip_from_clients" -}}
+{{- $wanted := list "upstreams" "default_model" "on_failure" "observe_only" "limits" "responses" "records" "encoders" "remote_images" "trusted_metadata" "trusted_attributes" "strip_from_clients" "gateway_api_inference" -}}
 {{- $sections := dict -}}
 {{- $key := "" -}}
 {{- range splitList "\n" .Values.policy.text -}}
