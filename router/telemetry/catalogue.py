@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["counter", "up_down_counter", "histogram", "observable_counter", "observable_gauge"]
+Kind = Literal[
+    "counter", "up_down_counter", "histogram", "observable_counter", "observable_up_down_counter", "observable_gauge"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,7 @@ SIGNAL_SECONDS: Final = (0.00001, 0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.
 """From a look at a header to an image that is read."""
 
 OPERATION_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""As the GenAI conventions ask for `gen_ai.client.operation.duration`."""
-
-FIRST_SECONDS: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-"""As the GenAI conventions ask for times to a first token."""
+"""As the GenAI conventions ask for `gen_ai.client.operation.duration` and `.time_to_first_chunk`."""
 
 TOKENS: Final = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 """As the GenAI conventions ask for `gen_ai.client.token.usage`."""
@@ -207,7 +206,7 @@ FIRST_CHUNK: Final = Metric(
     "s",
     "Time from sending a request to its upstream to the first piece of a streamed answer.",
     ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"),
-    FIRST_SECONDS,
+    OPERATION_SECONDS,
 )
 TOKEN_SPEED: Final = Metric(
     "pointsman.response.tokens",
@@ -258,7 +257,7 @@ LOG_LINES_DROPPED: Final = Metric(
     "pointsman.log.lines.dropped", "observable_counter", "{line}", "Lines of the log that nobody took in time."
 )
 PROCESS_MEMORY: Final = Metric(
-    "process.memory.usage", "observable_gauge", "By", "Physical memory that the process uses."
+    "process.memory.usage", "observable_up_down_counter", "By", "Physical memory that the process uses."
 )
 PROCESS_CPU: Final = Metric("process.cpu.time", "observable_counter", "s", "CPU time of the process.")
 

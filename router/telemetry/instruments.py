@@ -122,6 +122,8 @@ def create_instruments(meter: Meter | None = None) -> Instruments:
         callbacks = [_reader(made.sources, metric.name)]
         if metric.kind == "observable_gauge":
             meter.create_observable_gauge(metric.name, callbacks, metric.unit, metric.description)
+        elif metric.kind == "observable_up_down_counter":
+            meter.create_observable_up_down_counter(metric.name, callbacks, metric.unit, metric.description)
         elif metric.kind == "observable_counter":
             meter.create_observable_counter(metric.name, callbacks, metric.unit, metric.description)
     return made

@@ -96,7 +96,7 @@ def test_the_upstreams_spans_are_children_of_ours_and_ours_of_the_clients(traced
     assert (seen.header("tracestate"), seen.header("baggage")) == ("v=1, w=2", "k=v")
     assert plain(root.attributes)["pointsman.record"] == answer.headers["x-pointsman-record"]
     assert traced.below(root, "signal keyword/attack").trace_id.hex() == TRACE
-    response = traced.below(root, "response")
+    response = traced.below(root, "chat small")
     assert response.kind == Span.SPAN_KIND_CLIENT
     assert plain(response.attributes)["http.response.status_code"] == 200
     assert response.end_time_unix_nano >= response.start_time_unix_nano >= root.start_time_unix_nano

@@ -63,6 +63,8 @@ def exposed_names() -> dict[str, str]:
                 meter.create_histogram(metric.name, metric.unit).record(1)
             case "observable_counter":
                 meter.create_observable_counter(metric.name, [_one], metric.unit)
+            case "observable_up_down_counter":
+                meter.create_observable_up_down_counter(metric.name, [_one], metric.unit)
             case "observable_gauge":
                 meter.create_observable_gauge(metric.name, [_one], metric.unit)
         families = list(text_string_to_metric_families(exposition.text().decode()))

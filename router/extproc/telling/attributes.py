@@ -166,6 +166,7 @@ def of_response(facts: ResponseFacts, decision: str) -> Iterator[tuple[str, Any]
     if time_of(facts.record) is not None:
         yield names.RECORD, facts.record
     yield names.DECISION, decision
+    yield names.REQUEST_MODEL, facts.model
     yield names.RESPONSE_MODEL, facts.model
     yield names.HTTP_STATUS, facts.status
     yield names.REQUEST_STREAM, facts.stream

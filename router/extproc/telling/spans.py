@@ -104,7 +104,7 @@ class Spans:
         if parent is None or not parent.trace_flags.sampled or self._known.of("model", facts.model) != facts.model:
             return
         self._sink.put(
-            names.RESPONSE,
+            names.RESPONSE if facts.api is None else f"{OPERATIONS[facts.api][0]} {facts.model}",
             self._sink.below(parent),
             parent,
             facts.at - int(facts.lasted * 1e9),

@@ -247,6 +247,8 @@ def test_a_response_is_a_child_of_the_span_that_its_request_went_on_with() -> No
     assert f"{span.parent.span_id:016x}" == "2" * 16
     assert span.end_time - span.start_time == 2 * 10**9  # type: ignore[operator]
     assert span.attributes is not None
+    assert span.name == "chat m"
+    assert span.attributes[names.REQUEST_MODEL] == "m"
     assert span.attributes[names.INPUT_TOKENS] == 3
     assert span.attributes[names.OUTPUT_TOKENS] == 4
     assert span.attributes[names.FIRST_CHUNK] == 0.5
