@@ -40,7 +40,7 @@ from router.records.replay import Replay, replay
 from router.records.replay_page import render
 from router.records.sealing import SealError
 from router.records.store import Filter, Reader
-from router.records.stored import CONTENT_KEPT, StoredRecord, StoredShadow, to_record
+from router.records.stored import CONTENT_KEPT, StoredAnswer, StoredFinding, StoredRecord, StoredShadow, to_record
 
 MOST: Final = 2**31
 """Records that are listed or tried at most; stores count so far."""
@@ -56,12 +56,13 @@ def run_list(
     model: str | None,
     since: str | None,
     differing: bool,
+    unpassed: bool,
     limit: int,
     as_json: bool,
 ) -> int:
     """Exit code 0, 1 when the store cannot be read, 2 for wrong use."""
     try:
-        chosen = Filter(decision, model, _since_or_stop(since), min(limit, MOST), differing)
+        chosen = Filter(decision, model, _since_or_stop(since), min(limit, MOST), differing, unpassed)
         with open_or_stop(where) as reader:
             found = [stored for stored, _ in reader.newest(chosen)]
             summaries = [to_record(stored, None).summary() for stored in found] if as_json else []
@@ -79,6 +80,7 @@ def run_list(
         "model",
         "ms",
         *(("shadow",) if differing else ()),
+        *(("answer",) if unpassed else ()),
         box=None,
     )
     for stored in found:
@@ -91,7 +93,8 @@ def run_list(
             stored.model or "-",
         )
         shadow = (escape(_of_shadow(stored.shadow)),) if differing and stored.shadow else ()
-        table.add_row(*map(escape, cells), f"{milliseconds(stored.duration):.1f}", *shadow)
+        answer = (escape(_of_answer(stored.answer)),) if unpassed and stored.answer else ()
+        table.add_row(*map(escape, cells), f"{milliseconds(stored.duration):.1f}", *shadow, *answer)
     out.print(table)
     return FINE
 
@@ -115,6 +118,10 @@ def run_show(where: Where, record: str, content: bool, as_json: bool) -> int:
         out.print(tree)
     if stored.shadow is not None:
         out.print(f"shadow: {escape(_of_shadow(stored.shadow))}", soft_wrap=True)
+    if stored.answer is not None:
+        out.print(f"answer: {escape(_of_answer(stored.answer))}", soft_wrap=True)
+        for found in stored.answer.evidence:
+            out.print(f"  {escape(_of_finding(found))}", soft_wrap=True)
     if stored.content is not None and not content:
         out.print(f"content: {escape(stored.content)}", soft_wrap=True)
     if captured is not None:
@@ -222,9 +229,22 @@ def _of_shadow(shadow: StoredShadow) -> str:
     return f"{shadow.decision} → {where}{same}{'' if shadow.exact else ', signals asked'}"
 
 
+def _of_answer(answer: StoredAnswer) -> str:
+    what = f"{answer.check}, {answer.why}" if answer.check else f"not read, {answer.why}"
+    return f"{what}{', streamed' if answer.stream else ''}{'' if answer.enforced else ', let through'}"
+
+
+def _of_finding(found: StoredFinding) -> str:
+    return " ".join(word for word in (found.signal, found.label, found.pointer, found.status, found.reason) if word)
+
+
 def _beside(stored: StoredRecord) -> dict[str, Any]:
     """What lies beside a record, without the keys that say nothing."""
-    pairs = {"shadow": stored.shadow and msgspec.to_builtins(stored.shadow), "content": stored.content}
+    pairs = {
+        "shadow": stored.shadow and msgspec.to_builtins(stored.shadow),
+        "answer": stored.answer and msgspec.to_builtins(stored.answer),
+        "content": stored.content,
+    }
     return {key: value for key, value in pairs.items() if value is not None}
 
 

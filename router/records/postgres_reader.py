@@ -16,9 +16,12 @@ from router.records.store import AFTER_ALL, ContentRow, Filter, StoreError
 from router.records.stored import RecordFormatError, StoredRecord, decode_with
 
 _READ: Final = (
-    "SELECT r.body, b.digest, c.why, s.body FROM pointsman_records r JOIN pointsman_bases b ON b.id = r.basis "
-    "LEFT JOIN pointsman_contents c USING (record) LEFT JOIN pointsman_shadows s USING (record)"
+    "SELECT r.body, b.digest, c.why, s.body, a.body FROM pointsman_records r JOIN pointsman_bases b ON b.id = r.basis "
+    "LEFT JOIN pointsman_contents c USING (record) LEFT JOIN pointsman_shadows s USING (record) "
+    "LEFT JOIN {answers} a USING (record)"
 )
+_NO_ANSWERS: Final = "(SELECT NULL::text AS record, NULL::bytea AS body WHERE false)"
+"""In place of the table, for tables of the first version, which a reader leaves as they are."""
 
 
 class PostgresReader:
@@ -32,6 +35,7 @@ class PostgresReader:
                 version = version_of(self._connection)
             if version == 0:
                 raise StoreError("the database holds no records")
+            self._read = _READ.format(answers="pointsman_answers" if version > 1 else _NO_ANSWERS)
         except BaseException:
             self._connection.close()
             raise
@@ -52,11 +56,12 @@ class PostgresReader:
                 ("r.model = %s", chosen.model),
                 ("r.record >= %s", None if chosen.since is None else first_id(chosen.since)),
                 ("s.differs = %s", chosen.differing or None),
+                ("(a.body IS NOT NULL) = %s", chosen.unpassed or None),
             )
             if value is not None
         ]
         where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
-        statement = f"{_READ} {where} ORDER BY r.record DESC LIMIT %s"
+        statement = f"{self._read} {where} ORDER BY r.record DESC LIMIT %s"
         values = (*(value for _, value in conditions), chosen.limit)
         with (
             told(),
@@ -65,15 +70,17 @@ class PostgresReader:
             self._connection.cursor(name="pointsman_newest") as cursor,
         ):
             cursor.execute(statement, values)
-            for body, digest, why, shadow in cursor:
-                yield decode_with(body, why, shadow), digest
+            for body, digest, why, shadow, answer in cursor:
+                yield decode_with(body, why, shadow, answer), digest
 
     def find(self, record: str) -> list[tuple[StoredRecord, str]]:
         """As `Reader` says."""
         rows = self._all(
-            f"{_READ} WHERE r.record >= %s AND r.record < %s ORDER BY r.record LIMIT 3", record, f"{record}{AFTER_ALL}"
+            f"{self._read} WHERE r.record >= %s AND r.record < %s ORDER BY r.record LIMIT 3",
+            record,
+            f"{record}{AFTER_ALL}",
         )
-        return [(decode_with(body, why, shadow), digest) for body, digest, why, shadow in rows]
+        return [(decode_with(body, why, shadow, answer), digest) for body, digest, why, shadow, answer in rows]
 
     def basis(self, digest: str) -> StoredBasis:
         """As `Reader` says."""

@@ -46,7 +46,11 @@ CREATE TABLE pointsman_shadows (
 );
 """
 
-MIGRATIONS: Final[tuple[LiteralString, ...]] = (_FIRST,)
+_SECOND: Final = """
+CREATE TABLE pointsman_answers (record TEXT COLLATE "C" PRIMARY KEY, body BYTEA NOT NULL);
+"""
+
+MIGRATIONS: Final[tuple[LiteralString, ...]] = (_FIRST, _SECOND)
 """Step n leads from version n to n + 1."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)

@@ -16,7 +16,7 @@ from psycopg import sql
 from router.records.postgres_link import READING_SECONDS, STATEMENT_SECONDS, bounded, connect, told, version_of
 from router.records.postgres_schema import MIGRATIONS, SCHEMA_LOCK, SCHEMA_VERSION
 from router.records.record_id import first_id
-from router.records.store import AFTER_ALL, AnyRow, ContentRow, Keep, Row, ShadowRow
+from router.records.store import AFTER_ALL, AnswerRow, AnyRow, ContentRow, Keep, Row, ShadowRow
 
 PRUNED_AT_ONCE: Final = 2000
 PRUNE_SECONDS: Final = 60.0
@@ -56,6 +56,7 @@ class PostgresStore:
         records = [row for row in rows if isinstance(row, Row)]
         contents = [row for row in rows if isinstance(row, ContentRow)]
         shadows = [row for row in rows if isinstance(row, ShadowRow)]
+        answers = [row for row in rows if isinstance(row, AnswerRow)]
         with told(), self._transaction():
             if records:
                 self._append_records(records, bases)
@@ -75,6 +76,13 @@ class PostgresStore:
                     [one.record for one in shadows],
                     [one.differs for one in shadows],
                     [one.body for one in shadows],
+                )
+            if answers:
+                self._run(
+                    "INSERT INTO pointsman_answers (record, body) SELECT * FROM unnest(%s::text[], %s::bytea[]) "
+                    "ON CONFLICT DO NOTHING",
+                    [one.record for one in answers],
+                    [one.body for one in answers],
                 )
 
     def prune(self, keep: Keep, now: float | None = None) -> int:
@@ -149,7 +157,7 @@ class PostgresStore:
             )
 
     def _remove_records(self, bound: str) -> int:
-        for table in ("pointsman_contents", "pointsman_shadows"):
+        for table in ("pointsman_contents", "pointsman_shadows", "pointsman_answers"):
             self._remove_before(table, bound)
         return self._remove_before("pointsman_records", bound)
 

@@ -18,14 +18,14 @@ from urllib.parse import quote
 
 from router.records.basis import StoredBasis, read_basis
 from router.records.record_id import first_id
-from router.records.store import AFTER_ALL, AnyRow, ContentRow, Filter, Keep, Row, ShadowRow, StoreError
+from router.records.store import AFTER_ALL, AnswerRow, AnyRow, ContentRow, Filter, Keep, Row, ShadowRow, StoreError
 from router.records.stored import RecordFormatError, StoredRecord, decode_with
 
 APPLICATION_ID: Final = 0x504D5243
 """`PMRC`, by which a file says that it holds records."""
 
-SCHEMA_VERSION: Final = 2
-"""1 had no tables beside those of records; whoever opens such a file for writing adds them."""
+SCHEMA_VERSION: Final = 3
+"""1 had no tables beside those of records, 2 none of answers; whoever opens such a file for writing adds them."""
 
 BUSY_SECONDS: Final = 1.0
 """How long an append waits for whoever else writes, before it is tried again later."""
@@ -54,18 +54,25 @@ CREATE INDEX IF NOT EXISTS records_by_model ON records (model, record);
 CREATE INDEX IF NOT EXISTS records_by_basis ON records (basis);
 CREATE TABLE IF NOT EXISTS contents (record TEXT PRIMARY KEY, why TEXT NOT NULL, body BLOB);
 CREATE TABLE IF NOT EXISTS shadows (record TEXT PRIMARY KEY, differs INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS answers (record TEXT PRIMARY KEY, body BLOB NOT NULL);
 """
+
+_BESIDE: Final = ("contents", "shadows", "answers")
 
 
 _SELECT: Final = (
-    "SELECT records.body, bases.digest, contents.why, shadows.body FROM records JOIN bases ON bases.id = basis "
-    "LEFT JOIN contents USING (record) LEFT JOIN shadows USING (record)"
+    "SELECT records.body, bases.digest, contents.why, shadows.body, answers.body AS answer FROM records "
+    "JOIN bases ON bases.id = basis "
+    "LEFT JOIN contents USING (record) LEFT JOIN shadows USING (record) LEFT JOIN answers USING (record)"
 )
-_SELECT_OF_1: Final = (
-    "SELECT records.body, bases.digest, NULL, NULL FROM "
-    "(SELECT *, 0 AS differs FROM records) AS records JOIN bases ON bases.id = basis"
-)
-"""Of a file of the first version, which a reader leaves as it is."""
+_SELECT_OF: Final = {
+    1: (
+        "SELECT records.body, bases.digest, NULL, NULL, NULL AS answer FROM "
+        "(SELECT *, 0 AS differs FROM records) AS records JOIN bases ON bases.id = basis"
+    ),
+    2: _SELECT.replace("answers.body AS", "NULL AS").removesuffix(" LEFT JOIN answers USING (record)"),
+}
+"""Of files of earlier versions, which a reader leaves as they are."""
 
 
 class SqliteStore:
@@ -100,6 +107,10 @@ class SqliteStore:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO shadows (record, differs, body) VALUES (?, ?, ?)",
                 [(r.record, r.differs, r.body) for r in rows if isinstance(r, ShadowRow)],
+            )
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO answers (record, body) VALUES (?, ?)",
+                [(r.record, r.body) for r in rows if isinstance(r, AnswerRow)],
             )
 
     def prune(self, keep: Keep, now: float | None = None) -> int:
@@ -159,7 +170,7 @@ class SqliteStore:
 
     def _remove_records(self, bound: str) -> int:
         """Remove all records before the identifier and what lies beside them; how many records."""
-        for table in ("contents", "shadows"):
+        for table in _BESIDE:
             self._remove_before(table, bound)
         return self._remove_before("records", bound)
 
@@ -220,8 +231,8 @@ class StoreReader:
                     run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
                 )
                 _check_kind(application, version, empty=False)
-                self._select = _SELECT if version >= SCHEMA_VERSION else _SELECT_OF_1
-                self._beside = version >= SCHEMA_VERSION
+                self._select = _SELECT_OF.get(version, _SELECT)
+                self._beside = version > 1
         except BaseException:
             self._connection.close()
             raise
@@ -243,15 +254,17 @@ class StoreReader:
             conditions.append(("records.record >= ?", first_id(chosen.since)))
         if chosen.differing:
             conditions.append(("differs = ?", 1))
+        if chosen.unpassed:
+            conditions.append(("(answer IS NOT NULL) = ?", 1))
         where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
         values = [value for _, value in conditions]
         sql = f"{self._select} {where} ORDER BY records.record DESC LIMIT ?"
         with _told():
-            rows: Iterable[tuple[bytes, str, str | None, bytes | None]] = self._connection.execute(
+            rows: Iterable[tuple[bytes, str, str | None, bytes | None, bytes | None]] = self._connection.execute(
                 sql, [*values, -1 if chosen.limit is None else chosen.limit]
             )
-            for body, digest, why, shadow in rows:
-                yield decode_with(body, why, shadow), digest
+            for body, digest, why, shadow, answer in rows:
+                yield decode_with(body, why, shadow, answer), digest
 
     def find(self, record: str) -> list[tuple[StoredRecord, str]]:
         """As `Reader` says."""
@@ -261,7 +274,7 @@ class StoreReader:
                 f"{self._select} WHERE records.record >= ? AND records.record < ? ORDER BY records.record LIMIT 3",
                 (record, end),
             ).fetchall()
-        return [(decode_with(body, why, shadow), digest) for body, digest, why, shadow in rows]
+        return [(decode_with(body, why, shadow, answer), digest) for body, digest, why, shadow, answer in rows]
 
     def content(self, record: str) -> ContentRow | None:
         """As `Reader` says."""

@@ -1,8 +1,9 @@
 """What every store of records is: how rows go in, how records come out, and how one says that it can't.
 
 SQLite and PostgreSQL stand behind it (`sqlite_store.py`, `postgres_store.py`); which of them a policy means is found in
-`opening.py`. Beside a record lies what is known only after it: what was captured of its content, and what a shadow
-policy would have done. Each finds its record by the identifier, in whichever order they arrive.
+`opening.py`. Beside a record lies what is known only after it: what was captured of its content, what a shadow policy
+would have done, and why the answer did not pass the checks. Each finds its record by the identifier, in whichever order
+they arrive.
 """
 
 from __future__ import annotations
@@ -60,7 +61,16 @@ class ShadowRow:
     body: bytes
 
 
-AnyRow: TypeAlias = Row | ContentRow | ShadowRow
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """Why the model's answer did not pass the checks, in JSON."""
+
+    record: str
+    body: bytes
+
+
+BesideRow: TypeAlias = ContentRow | ShadowRow | AnswerRow
+AnyRow: TypeAlias = Row | BesideRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ class Keep:
 class Filter:
     """Which records are read. `since` is a Unix time in seconds, `limit` how many of the newest; None: all.
 
-    `differing`: only those for which a shadow policy would have done something else.
+    `differing`: only those for which a shadow policy would have done something else. `unpassed`: only those whose
+    answer did not pass the checks.
     """
 
     decision: str | None = None
@@ -85,6 +96,7 @@ class Filter:
     since: float | None = None
     limit: int | None = None
     differing: bool = False
+    unpassed: bool = False
 
 
 class Store(Protocol):

@@ -127,6 +127,29 @@ class StoredShadow(msgspec.Struct, omit_defaults=True, frozen=True):
     differs: bool = False
 
 
+class StoredFinding(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A place in an answer that a signal found, or a signal that could not answer. It points and never quotes."""
+
+    signal: str
+    pointer: str = ""
+    label: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class StoredAnswer(msgspec.Struct, omit_defaults=True, frozen=True):
+    """An answer that did not pass the checks: which one, empty where it could not be checked, and why.
+
+    `enforced` is False where it went on all the same.
+    """
+
+    check: str
+    why: str
+    stream: bool = False
+    enforced: bool = True
+    evidence: tuple[StoredFinding, ...] = ()
+
+
 class StoredRecord(msgspec.Struct, omit_defaults=True, frozen=True):
     """The record. Durations are in seconds; what is missing is at its default."""
 
@@ -162,9 +185,11 @@ class StoredRecord(msgspec.Struct, omit_defaults=True, frozen=True):
     stages: tuple[StoredStage, ...] = ()
     selection: StoredSelection | None = None
     shadow: StoredShadow | None = None
-    """Kept beside the record, as is what follows; both are put in when it is read."""
+    """Kept beside the record, as is what follows; all are put in when it is read."""
     content: str | None = None
     """`kept`, or why the content of the request is not; None where it was not to be."""
+    answer: StoredAnswer | None = None
+    """None where the answer passed, or was not checked."""
 
 
 CONTENT_KEPT: Final = "kept"
@@ -172,6 +197,7 @@ CONTENT_KEPT: Final = "kept"
 
 _decoder: Final = msgspec.json.Decoder(StoredRecord)
 _shadows: Final = msgspec.json.Decoder(StoredShadow)
+_answers: Final = msgspec.json.Decoder(StoredAnswer)
 
 
 def encode(stored: StoredRecord) -> bytes:
@@ -190,23 +216,26 @@ def decode(data: bytes) -> StoredRecord:
     return stored
 
 
-def decode_with(data: bytes, why: str | None, shadow: bytes | None) -> StoredRecord:
-    """The stored record with what lies beside it: why there is no content ("": there is), and a shadow's outcome."""
+def decode_with(data: bytes, why: str | None, shadow: bytes | None, answer: bytes | None) -> StoredRecord:
+    """The stored record with what lies beside it: why there is no content ("": there is), a shadow's outcome, and an
+    answer's."""
     stored = decode(data)
-    if why is None and shadow is None:
+    if why is None and shadow is None and answer is None:
         return stored
     try:
         other = None if shadow is None else _shadows.decode(shadow)
+        unpassed = None if answer is None else _answers.decode(answer)
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
-        raise RecordFormatError("has a shadow's outcome that cannot be read") from error
+        raise RecordFormatError("has an outcome of a shadow or an answer that cannot be read") from error
     if not isinstance(why, str | None):
         raise RecordFormatError("has a reason without content that is no text")
-    return msgspec.structs.replace(stored, content=None if why is None else why or CONTENT_KEPT, shadow=other)
+    content = None if why is None else why or CONTENT_KEPT
+    return msgspec.structs.replace(stored, content=content, shadow=other, answer=unpassed)
 
 
-def encode_shadow(shadow: StoredShadow) -> bytes:
+def encode_beside(one: StoredShadow | StoredAnswer) -> bytes:
     """JSON."""
-    return msgspec.json.encode(shadow)
+    return msgspec.json.encode(one)
 
 
 def to_stored(record: DecisionRecord, version: str = "") -> StoredRecord:

@@ -19,8 +19,10 @@ from router.records.record import OutcomeKind
 from router.records.stored import (
     Number,
     RecordFormatError,
+    StoredAnswer,
     StoredChoice,
     StoredEvidence,
+    StoredFinding,
     StoredNeeds,
     StoredObservation,
     StoredRecord,
@@ -101,6 +103,7 @@ def to_message(stored: StoredRecord, traces: Iterable[DecisionTrace] = ()) -> pb
         select=stored.select,
         shadow=None if stored.shadow is None else _shadow(stored.shadow),
         content=stored.content,
+        answer=None if stored.answer is None else _answer(stored.answer),
         trees=[_tree(trace) for trace in traces],
     )
 
@@ -139,6 +142,7 @@ def from_message(message: pb.DecisionRecord) -> StoredRecord:
         select=message.select,
         shadow=_stored_shadow(message.shadow) if message.HasField("shadow") else None,
         content=_given(message, "content"),
+        answer=_stored_answer(message.answer) if message.HasField("answer") else None,
     )
 
 
@@ -272,6 +276,32 @@ def _shadow(one: StoredShadow) -> pb.Shadow:
 
 def _stored_shadow(one: pb.Shadow) -> StoredShadow:
     return StoredShadow(one.policy, one.decision, one.outcome, tuple(one.models), one.exact, one.differs)
+
+
+def _answer(one: StoredAnswer) -> pb.Answer:
+    return pb.Answer(
+        check=one.check,
+        why=one.why,
+        stream=one.stream,
+        enforced=one.enforced,
+        evidence=[
+            pb.Finding(
+                signal=found.signal,
+                pointer=found.pointer,
+                label=found.label,
+                status=found.status,
+                reason=found.reason,
+            )
+            for found in one.evidence
+        ],
+    )
+
+
+def _stored_answer(one: pb.Answer) -> StoredAnswer:
+    evidence = (
+        StoredFinding(found.signal, found.pointer, found.label, found.status, found.reason) for found in one.evidence
+    )
+    return StoredAnswer(one.check, one.why, one.stream, one.enforced, tuple(evidence))
 
 
 def _tree(trace: DecisionTrace) -> pb.DecisionTree:

@@ -22,7 +22,7 @@ from router.config.handling import CaptureSettings, RecordSettings
 from router.records.basis import Basis
 from router.records.opening import named, open_store
 from router.records.record import DecisionRecord
-from router.records.store import AnyRow, ContentRow, Keep, Row, ShadowRow, Store, StoreError
+from router.records.store import AnswerRow, AnyRow, BesideRow, ContentRow, Keep, Row, ShadowRow, Store, StoreError
 from router.records.stored import encode, to_stored
 
 logger = logging.getLogger(__name__)
@@ -51,10 +51,10 @@ BATCH_BYTES: Final = 8 * 1024 * 1024
 AWAY_SECONDS: Final = 30.0
 """The longest pause between two tries to reach a store that nobody answers for."""
 
-Item = DecisionRecord | ContentRow | ShadowRow
+Item = DecisionRecord | BesideRow
 """What is queued: a record, or what lies beside one."""
 
-Kind = Literal["record", "content", "shadow"]
+Kind = Literal["record", "content", "shadow", "answer"]
 
 
 class RecordWriter:
@@ -105,7 +105,7 @@ class RecordWriter:
         else:
             self._refuse("record")
 
-    def put_beside(self, basis: Basis, row: ContentRow | ShadowRow) -> None:
+    def put_beside(self, basis: Basis, row: BesideRow) -> None:
         """Queue what lies beside a record, before it or after it; never waits."""
         size = _size(row)
         with self._counting:
@@ -264,6 +264,8 @@ def _kind(item: Item | AnyRow) -> Kind:
             return "content"
         case ShadowRow():
             return "shadow"
+        case AnswerRow():
+            return "answer"
     return "record"
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ from router.extproc.telling.desk import Desk
 from router.extproc.telling.teller import Teller
 from router.records.record_id import new_record_id
 from router.records.sqlite_store import SqliteStore
+from router.records.store import AnswerRow
+from router.records.stored import StoredAnswer, StoredFinding, encode_beside
 from router.records.writer import RecordWriter
 from router.telemetry.instruments import create_instruments
 
@@ -62,7 +65,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             now = new_record_id()[:13]
             while new_record_id()[:13] == now:
                 pass
-        await asyncio.to_thread(teller.close)
+        teller.close()
         await asyncio.to_thread(writer.close)
         house.close()
 
@@ -112,6 +115,32 @@ def test_a_record_is_shown_with_its_tree(policy: Path) -> None:
     assert "/messages/0/content [2:9] railway" in result.stdout
     assert "score/s (>= 0.3): yes" in result.stdout
     assert "static of route: b" in result.stdout
+
+
+def test_an_answer_that_did_not_pass_is_found_and_shown(policy: Path, tmp_path: Path) -> None:
+    store = tmp_path / "r.sqlite"
+    shutil.copy(policy.parent / "kept/r.sqlite", store)
+    record = listed(policy)[1]["record"]
+    found = StoredFinding("secret/key", "/choices/0/message/content", "AWS[/bold]\x1b")
+    writing = SqliteStore(store)
+    writing.append([AnswerRow(record, encode_beside(StoredAnswer("no-keys", "matched", True, False, (found,))))], {})
+    writing.close()
+    result = run("list", "--store", store, "--unpassed")
+    [_, line] = result.stdout.splitlines()
+    assert line.split()[2] == record
+    assert line.rstrip().endswith("no-keys, matched, streamed, let through")
+    [row] = json.loads(run("list", "--store", store, "--unpassed", "--json").stdout)
+    assert row["answer"] == {
+        "check": "no-keys",
+        "why": "matched",
+        "stream": True,
+        "enforced": False,
+        "evidence": [{"signal": "secret/key", "pointer": "/choices/0/message/content", "label": "AWS[/bold]\x1b"}],
+    }
+    shown = run("show", record, "--store", store).stdout
+    assert "answer: no-keys, matched, streamed, let through" in shown
+    assert "  secret/key AWS[/bold]" in shown
+    assert "\x1b" not in shown
 
 
 def test_a_record_as_json_is_what_explain_gives(policy: Path, tmp_path: Path) -> None:

@@ -50,6 +50,17 @@ WORDS: Final[tuple[bytes, ...]] = (
         b"RIFF",
         b"BM",
     ),
+    *(
+        b"sk-12345678",
+        b"sk-1234",
+        b'"delta":{"content":"sk-"}',
+        b'"index":1',
+        b'"finish_reason":"stop"',
+        b'{"type":"content_block_stop","index":0}',
+        b'"type":"response.output_text.delta"',
+        b'"name":"shell"',
+        b"\\u0073",
+    ),
     *(b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x00\x01\x00\x00"),
 )
 """Pieces that readers of some kind of body have rules for."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from router.extproc.reading import ResponseReader
+from router.extproc.reading import ResponseFacts, ResponseReader
 from router.extproc.sse import EventSplitter
 from router.request.apis import detect, parse, unreadable
 from router.request.content_coding import FREE_BYTES, UnknownCoding, decode, encode, read_codings
@@ -21,6 +21,7 @@ from router.request.images import decode as decode_image
 from router.request.limits import RequestLimits, check_counts
 from router.request.paths import normal_forms
 from router.request.view import Api, RequestView
+from tests.fuzz.answers import check_answer, check_answer_order
 from tests.fuzz.connections import check_connection
 from tests.fuzz.exchanges import check_exchange
 
@@ -151,9 +152,16 @@ _STATUSES: Final = ("200", "429", "", "99999", "\u00b2\u00b2\u00b2")
 
 
 def check_response(data: bytes) -> None:
-    """Three bytes choose the headers and how the body is cut up; whatever the body is, its facts are told."""
+    """Three bytes choose the headers and how the body is cut up; whatever the body is, its facts are told, and the same
+    however it was cut."""
     first, second, third = (*data[:3], 0, 0, 0)[:3]
-    body, step = data[3:], 1 + third
+    body = data[3:]
+    facts = [_facts(body, first, second, step) for step in (1 + third, 1 + third // 5, max(len(body), 1))]
+    # A coding that breaks is noticed with the piece that it breaks in, and what went before is lost with that.
+    assert facts[0].unread == "encoding" or facts[1:] == facts[:-1], facts
+
+
+def _facts(body: bytes, first: int, second: int, step: int) -> ResponseFacts:
     reader = ResponseReader({"x-pointsman-model": "m"}, 1.0)
     reader.headers(
         {
@@ -173,6 +181,7 @@ def check_response(data: bytes) -> None:
     counts = (facts.usage.tokens_in, facts.usage.tokens_out, facts.usage.cached)
     assert all(count is None or 0 <= count <= 3 * 10**9 for count in counts)
     assert facts.tokens_per_second is None or facts.tokens_per_second >= 0
+    return facts
 
 
 def check_url(data: bytes) -> None:
@@ -203,6 +212,8 @@ CHECKS: Final[dict[str, Check]] = {
     "coding_header": check_coding_header,
     "events": check_events,
     "response": check_response,
+    "answer": check_answer,
+    "answer_order": check_answer_order,
     "url": check_url,
     "path": check_path,
     "exchange": check_exchange,

@@ -17,6 +17,7 @@ import brotli
 from PIL import Image
 
 from router.request.content_coding import encode
+from tests.extproc.answers.streams_of_apis import stream_of
 
 FOLDER: Final = Path(__file__).with_name("corpus")
 
@@ -216,6 +217,64 @@ def _exchanges() -> dict[str, bytes]:
     }
 
 
+def _answers() -> dict[str, dict[str, bytes]]:
+    """Choices of `answers.given`, and behind them what an API answers: whole, streamed, packed; some with a secret.
+
+    A secret comes in pieces, none of which is one.
+    """
+    texts = ("It begins ", "harmless: sk-", "1234", "5678", " and ends.")
+    harmless = ("One two ", "three\n", "four.")
+    call = ('{"cmd": "r', 'm -rf /"}')
+    chat: dict[str, Any] = {
+        "id": "c",
+        "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "".join(harmless)}}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 4},
+    }
+    message = {"type": "message", "content": [{"type": "text", "text": "".join(texts)}]}
+    item = {"type": "message", "content": [{"type": "output_text", "text": "".join(texts)}]}
+    blank = b'data: {"choices":[{"index":0,"delta":{"content":"a\\u0020b"}}]}\r\n\r\n: x\r\rid: 1\ndata\n\n'
+    found = {
+        "chat": b"\x08\x00\x02\x10" + stream_of("openai.chat", texts, call),
+        "chat_words": b"\x08\x00\x02\x10" + stream_of("openai.chat", ("One two sk", " 1234", " 567 ", "and more.")),
+        "messages_words": b"\x0b\x00\x02\x10" + stream_of("anthropic.messages", ("a sk 1", "234 ", "567 ", "more")),
+        "chat_harmless": b"\x08\x00\x04\x10" + stream_of("openai.chat", harmless, ("{}",), "ask"),
+        "chat_call": b"\x08\x00\x83\x05" + stream_of("openai.chat", harmless, call),
+        "chat_gzip": b"\x08\x09\x02\x07" + stream_of("openai.chat", texts),
+        "chat_observed": b"\x08\x00\x42\x09" + stream_of("openai.chat", texts),
+        "chat_passes": b"\x08\x00\x32\x09" + stream_of("openai.chat", harmless, ("x" * 400,)),
+        "completions": b"\x09\x0b\x04\x30" + stream_of("openai.completions", texts),
+        "responses": b"\x0a\x00\x02\x40" + stream_of("openai.responses", texts),
+        "responses_call": b"\x0a\x0d\x04\x40" + stream_of("openai.responses", harmless, call),
+        "messages": b"\x0b\x00\x05\x07" + stream_of("anthropic.messages", texts, call, line="\r\n"),
+        "messages_harmless": b"\x0b\x0c\x04\x07" + stream_of("anthropic.messages", harmless, ("{}",), "ask"),
+        "odd": b"\x08\x00\x02\x02" + blank,
+        "whole": b"\x00\x00\x00\x20" + json.dumps(chat).encode(),
+        "whole_packed": b"\x00\x0d\x01\x20" + json.dumps(chat).encode(),
+        "whole_message": b"\x03\x00\x02\x20" + json.dumps(message).encode(),
+        "whole_response": b"\x02\x09\x02\x20" + json.dumps({"object": "response", "output": [item]}).encode(),
+        "whole_too_large": b"\x00\x00\x30\x20" + json.dumps({**chat, "x": "y" * 400}).encode(),
+        "text": b"\x16\x00\x02\x20" + stream_of("openai.chat", texts),
+        "unknown_coding": b"\x00\x06\x00\x20" + b"{}",
+        "unknown_kind": b"\x18\x00\x20\x20" + b"{}",
+        "elsewhere": b"\x06\x00\x01\x20" + b"sk-12345678",
+        "broken": b"\x08\x01\x00\x09" + encode(stream_of("openai.chat", harmless), ("gzip",))[:-9],
+    }
+    piece = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+    begun = b"\x08\x00\x02" + b"\x00\x00"
+    order = {
+        "stream": begun + b"\x02\x00" + bytes([len(piece)]) + piece + b"\x02\x01\x00",
+        "trailers": begun + b"\x02\x00" + bytes([len(piece)]) + piece + b"\x05\x00",
+        "twice": begun + b"\x00\x00",
+        "body_first": b"\x00\x00\x00" + b"\x02\x01\x02" + b"{}",
+        "request_first": b"\x00\x00\x00" + b"\x06\x01" + b"\x00\x00" + b"\x02\x01\x02" + b"{}",
+        "nothing": b"\x00\x00\x00" + b"\x07\x00",
+        "without_body": b"\x00\x00\x00" + b"\x00\x03",
+        "breaks_off": begun + b"\x02\x00\x04" + b"data",
+    }
+    return {"answer": found, "answer_order": order}
+
+
 def made() -> dict[str, dict[str, bytes]]:
     """Every seed that this module makes, by target and name."""
     found: dict[str, dict[str, bytes]] = {
@@ -242,6 +301,7 @@ def made() -> dict[str, dict[str, bytes]]:
             "verb": b"/v1beta/models/g:generateContent",
         },
         "exchange": _exchanges(),
+        **_answers(),
     }
 
 

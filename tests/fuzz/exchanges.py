@@ -42,7 +42,7 @@ _NAMES: Final = (
 _MODES: Final = (None, *pb.ProcessingMode.BodySendMode.values())
 
 
-class _Bytes:
+class Bytes:
     """Reads choices off the bytes; zeros when they are at an end."""
 
     def __init__(self, data: bytes) -> None:
@@ -94,7 +94,7 @@ class _Judge:
 
 def check_exchange(data: bytes) -> None:
     """Two bytes choose the judge, one whether these are copies, the rest are messages."""
-    source = _Bytes(data)
+    source = Bytes(data)
     choice, second = source.number(), source.number()
     judge = _Judge(
         outcome=(ROUTED, REWRITTEN, REFUSAL, IMPOSSIBLE, None)[choice % 5],
@@ -124,7 +124,7 @@ async def _run(
     return taken, answers
 
 
-def _messages(source: _Bytes) -> Iterator[pb.ProcessingRequest]:
+def _messages(source: Bytes) -> Iterator[pb.ProcessingRequest]:
     # A filter shows copies or asks, all along; one that does both in turn is asking.
     copies = (0, 0, 0, 0, 0, 0, 2, 255)[source.number() % 8]
     while source.left:
@@ -152,7 +152,7 @@ def _messages(source: _Bytes) -> Iterator[pb.ProcessingRequest]:
         yield message
 
 
-def _headers(source: _Bytes) -> pb.HeaderMap:
+def _headers(source: Bytes) -> pb.HeaderMap:
     headers = pb.HeaderMap()
     for _ in range(source.number() % 5):
         name = _NAMES[source.number() % len(_NAMES)]

@@ -21,7 +21,8 @@ from router.records.opening import check_place, open_reader
 from router.records.postgres_reader import PostgresReader
 from router.records.postgres_schema import SCHEMA_VERSION
 from router.records.postgres_store import PostgresStore
-from router.records.store import Filter, Keep, StoreError
+from router.records.store import AnswerRow, Filter, Keep, StoreError
+from router.records.stored import StoredAnswer, encode_beside
 
 VARIABLE = "POINTSMAN_TEST_DSN"
 CANARY = "canary7secret"
@@ -86,6 +87,25 @@ def test_many_make_the_tables_at_once(postgres: Server) -> None:
     assert troubles == []
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT version FROM pointsman_meta").fetchall() == [(SCHEMA_VERSION,)]
+
+
+def test_tables_of_the_first_version_are_read_as_they_are_and_completed_by_a_writer(postgres: Server) -> None:
+    dsn = postgres.database()
+    store, basis = PostgresStore(dsn), basis_of(LOADED, {}, RecordSettings(store="postgres", dsn_env=VARIABLE))
+    store.append([one := row(basis)], {basis.digest: basis.body})
+    store.close()
+    with psycopg.connect(dsn) as connection:
+        connection.execute("DROP TABLE pointsman_answers")
+        connection.execute("UPDATE pointsman_meta SET version = 1")
+    with PostgresReader(dsn) as reader:
+        assert len(reader.find(one.record)) == 1
+        assert list(reader.newest(Filter(unpassed=True))) == []
+    store = PostgresStore(dsn)
+    store.append([AnswerRow(one.record, encode_beside(StoredAnswer("no-keys", "matched")))], {})
+    store.close()
+    with PostgresReader(dsn) as reader:
+        [(stored, _)] = reader.newest(Filter(unpassed=True))
+        assert stored.answer == StoredAnswer("no-keys", "matched")
 
 
 def test_who_may_make_no_tables_may_use_those_that_are_there(postgres: Server) -> None:

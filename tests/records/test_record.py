@@ -40,7 +40,7 @@ def record_with(observations: dict[SignalName, Observation]) -> DecisionRecord:
         images=2,
         stream=False,
         parse=0.0001,
-        decide=0.0012345,
+        decide=0.0012344,
         duration=0.002,
     )
 

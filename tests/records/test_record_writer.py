@@ -13,7 +13,7 @@ import pytest
 from kept_records import WORDS, Counted, basis_at, kept, quick_writer, record, until
 
 from router.records.sqlite_store import SqliteStore
-from router.records.store import ContentRow, ShadowRow
+from router.records.store import AnswerRow, ContentRow, ShadowRow
 from router.records.writer import RecordWriter
 from router.signals.base import Evidence, Observation
 
@@ -67,12 +67,15 @@ def test_what_lies_beside_records_is_counted_apart(tmp_path: Path, counted: Coun
         writer.put_beside(basis, ContentRow(first.record, "failed"))
     for _ in range(4):
         writer.put_beside(basis, ShadowRow(first.record, False, b"{}"))
+    for _ in range(5):
+        writer.put_beside(basis, AnswerRow(first.record, b"{}"))
     for _ in range(3):
         writer.put(basis, first)
     writer.start()
     writer.close()
-    found = {kind: counted.dropped(kind) for kind in ("record", "content", "shadow")}
-    assert found == {"record": {"queue_full": 3}, "content": {"queue_full": 2}, "shadow": {"queue_full": 4}}
+    found = {kind: counted.dropped(kind) for kind in ("record", "content", "shadow", "answer")}
+    full = {"record": 3, "content": 2, "shadow": 4, "answer": 5}
+    assert found == {kind: {"queue_full": count} for kind, count in full.items()}
 
 
 def test_what_a_store_does_not_take_is_counted_apart(tmp_path: Path, counted: Counted) -> None:

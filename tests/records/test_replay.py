@@ -44,12 +44,12 @@ def load(folder: Path, text: str) -> LoadedPolicy:
 
 async def serve(loaded: LoadedPolicy, bodies: list[dict[str, object]], counted: Counted, head: RequestHead) -> None:
     writer = RecordWriter(counted.counter, pause=0.01)
-    teller = Teller((), counted.counter, pause=0.01)
+    teller = Teller((), counted.counter)
     teller.start()
     house = await move_in(loaded, 1, records=writer, desk=Desk(teller))
     for body in bodies:
         await house.pipeline.judge(head, json.dumps(body).encode())
-    await asyncio.to_thread(teller.close)
+    teller.close()
     await asyncio.to_thread(writer.close)
     house.close()
     assert counted.dropped() == {}

@@ -11,8 +11,8 @@ from kept_records import basis_at, fill, kept, row
 
 from router.records.record_id import first_id, new_record_id
 from router.records.sqlite_store import SqliteStore, StoreReader
-from router.records.store import ContentRow, Filter, Keep, StoreError
-from router.records.stored import RecordFormatError
+from router.records.store import AnswerRow, ContentRow, Filter, Keep, StoreError
+from router.records.stored import RecordFormatError, StoredAnswer, encode_beside
 
 DAY = 86_400.0
 LARGE = 1 << 40
@@ -132,11 +132,11 @@ def test_a_store_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "r.sqlite"
     SqliteStore(path).close()
     with sqlite3.connect(path) as other:
-        other.execute("PRAGMA user_version = 3")
+        other.execute("PRAGMA user_version = 4")
     other.close()
-    with pytest.raises(StoreError, match="version 3"):
+    with pytest.raises(StoreError, match="version 4"):
         SqliteStore(path)
-    with pytest.raises(StoreError, match="version 3"):
+    with pytest.raises(StoreError, match="version 4"):
         StoreReader(path)
 
 
@@ -153,7 +153,7 @@ def test_a_store_of_the_first_version_is_read_as_it_is_and_completed_by_a_writer
     other.close()
     with StoreReader(path) as reader:
         assert [stored.record for stored, _ in reader.newest(Filter())] == [one.record]
-        assert list(reader.newest(Filter(differing=True))) == []
+        assert list(reader.newest(Filter(differing=True))) == list(reader.newest(Filter(unpassed=True))) == []
         assert reader.content(one.record) is None
         assert len(reader.find(one.record)) == 1
     store = SqliteStore(path)
@@ -161,6 +161,28 @@ def test_a_store_of_the_first_version_is_read_as_it_is_and_completed_by_a_writer
     store.close()
     with StoreReader(path) as reader:
         assert reader.find(one.record)[0][0].content == "too_large"
+
+
+def test_a_store_of_the_second_version_is_read_as_it_is_and_completed_by_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    basis = basis_at(path)
+    store = SqliteStore(path)
+    fill(store, basis, [one := row(basis)])
+    store.append([ContentRow(one.record, "too_large")], {})
+    store.close()
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE answers")
+        other.execute("PRAGMA user_version = 2")
+    other.close()
+    with StoreReader(path) as reader:
+        assert reader.find(one.record)[0][0].content == "too_large"
+        assert list(reader.newest(Filter(unpassed=True))) == []
+    store = SqliteStore(path)
+    store.append([AnswerRow(one.record, encode_beside(StoredAnswer("no-keys", "matched")))], {})
+    store.close()
+    with StoreReader(path) as reader:
+        [(stored, _)] = reader.newest(Filter(unpassed=True))
+        assert stored.answer == StoredAnswer("no-keys", "matched")
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from router.records.postgres_reader import PostgresReader
 from router.records.postgres_store import PostgresStore
 from router.records.record_id import first_id, new_record_id
 from router.records.sqlite_store import SqliteStore, StoreReader
-from router.records.store import AnyRow, ContentRow, Filter, Keep, Reader, Row, ShadowRow, Store
-from router.records.stored import RecordFormatError, StoredShadow, encode_shadow
+from router.records.store import AnswerRow, AnyRow, ContentRow, Filter, Keep, Reader, Row, ShadowRow, Store
+from router.records.stored import RecordFormatError, StoredAnswer, StoredFinding, StoredShadow, encode_beside
 
 DAY = 86_400.0
 START = 1_700_000_000.0
@@ -79,6 +79,11 @@ def shadow_of(differs: bool) -> StoredShadow:
     return StoredShadow("0" * 64, "two", "route", ("a", "b"), exact=False, differs=differs)
 
 
+UNPASSED = StoredAnswer(
+    "no-keys", "matched", stream=True, evidence=(StoredFinding("secret/key", "/choices/0/message/content", "AWS"),)
+)
+
+
 def test_records_come_back_the_newest_first_and_filtered(kind: Kind) -> None:
     names = ids(4)
     kind.put([row(BASIS, name, decision) for name, decision in zip(names, "abab", strict=True)])
@@ -107,24 +112,32 @@ def test_a_record_is_found_by_the_beginning_of_its_name(kind: Kind) -> None:
 def test_what_lies_beside_a_record_is_read_with_it_whichever_came_first(kind: Kind) -> None:
     one, two, three = (row(BASIS, name) for name in ids(3))
     kind.put(
-        [ContentRow(one.record, body=b"\x00sealed\xff"), ShadowRow(one.record, True, encode_shadow(shadow_of(True)))]
+        [ContentRow(one.record, body=b"\x00sealed\xff"), ShadowRow(one.record, True, encode_beside(shadow_of(True)))]
     )
+    kind.put([AnswerRow(three.record, encode_beside(UNPASSED))])
     kind.put([one, two, three])
-    kind.put([ContentRow(two.record, "too_large"), ShadowRow(two.record, False, encode_shadow(shadow_of(False)))])
+    kind.put([ContentRow(two.record, "too_large"), ShadowRow(two.record, False, encode_beside(shadow_of(False)))])
     with kind.reader() as reader:
         read = {stored.record: stored for stored, _ in reader.newest(Filter())}
         assert [read[each.record].content for each in (one, two, three)] == ["kept", "too_large", None]
         assert [read[each.record].shadow for each in (one, two, three)] == [shadow_of(True), shadow_of(False), None]
+        assert [read[each.record].answer for each in (one, two, three)] == [None, None, UNPASSED]
         assert reader.content(one.record) == ContentRow(one.record, "", b"\x00sealed\xff")
         assert reader.content(two.record) == ContentRow(two.record, "too_large", None)
         assert reader.content(three.record) is None
         assert reader.find(one.record)[0][0] == read[one.record]
     assert kind.kept(differing=True) == [one.record]
+    assert kind.kept(unpassed=True) == [three.record]
+    assert kind.kept(unpassed=True, differing=True) == []
 
 
 def test_what_is_written_twice_is_kept_once(kind: Kind) -> None:
     one = row(BASIS)
-    beside: list[AnyRow] = [ContentRow(one.record, "why"), ShadowRow(one.record, True, encode_shadow(shadow_of(True)))]
+    beside: list[AnyRow] = [
+        ContentRow(one.record, "why"),
+        ShadowRow(one.record, True, encode_beside(shadow_of(True))),
+        AnswerRow(one.record, encode_beside(UNPASSED)),
+    ]
     kind.put([one, *beside])
     kind.put([one, *beside, row(BASIS)])
     assert len(kind.kept()) == 2
@@ -134,10 +147,11 @@ def test_what_is_too_old_goes_with_all_that_lies_beside_it(kind: Kind) -> None:
     names = ids(6)
     rows = [row(BASIS, name) for name in names]
     beside: list[AnyRow] = [ContentRow(name, body=b"x") for name in names]
-    shadows: list[AnyRow] = [ShadowRow(name, True, encode_shadow(shadow_of(True))) for name in names]
-    kind.put([*rows, *beside, *shadows])
+    shadows: list[AnyRow] = [ShadowRow(name, True, encode_beside(shadow_of(True))) for name in names]
+    answers: list[AnyRow] = [AnswerRow(name, encode_beside(UNPASSED)) for name in names]
+    kind.put([*rows, *beside, *shadows, *answers])
     assert kind.prune(Keep(DAY, LARGE), START + 4 + DAY) == 4
-    assert kind.kept(differing=True) == [names[5], names[4]]
+    assert kind.kept(differing=True) == kind.kept(unpassed=True) == [names[5], names[4]]
     with kind.reader() as reader:
         assert [reader.content(name) is not None for name in names] == [False] * 4 + [True] * 2
     assert kind.prune(Keep(DAY, LARGE), START + 4 + DAY) == 0
@@ -221,7 +235,7 @@ def test_a_store_gives_back_what_was_put(
     made = row(BASIS)
     put = Row(made.record, decision, model, made.basis, made.body)
     beside = ContentRow(put.record, "" if content is not None else why, content)
-    kind.put([put, beside, ShadowRow(put.record, differs, encode_shadow(shadow_of(differs)))])
+    kind.put([put, beside, ShadowRow(put.record, differs, encode_beside(shadow_of(differs)))])
     with kind.reader() as reader:
         [(stored, digest)] = reader.find(put.record)
         assert digest == BASIS.digest

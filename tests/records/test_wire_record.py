@@ -26,6 +26,8 @@ PAIRS = [
     (model.StoredUnmet, pb.Unmet, set()),
     (model.StoredStage, pb.Stage, set()),
     (model.StoredShadow, pb.Shadow, set()),
+    (model.StoredAnswer, pb.Answer, set()),
+    (model.StoredFinding, pb.Finding, set()),
 ]
 
 names = st.text(string.ascii_letters + string.digits + "äß/_-", max_size=12)
@@ -99,6 +101,17 @@ shadows = st.builds(
     exact=st.booleans(),
     differs=st.booleans(),
 )
+answers = st.builds(
+    model.StoredAnswer,
+    check=names,
+    why=names,
+    stream=st.booleans(),
+    enforced=st.booleans(),
+    evidence=st.lists(
+        st.builds(model.StoredFinding, signal=names, pointer=names, label=names, status=names, reason=names),
+        max_size=2,
+    ).map(tuple),
+)
 records = st.builds(
     StoredRecord,
     format=st.just(model.FORMAT),
@@ -134,6 +147,7 @@ records = st.builds(
     selection=st.none() | selections,
     shadow=st.none() | shadows,
     content=optional_names,
+    answer=st.none() | answers,
 )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from router.config.load import LoadedPolicy
 from router.extproc.answers.checks import AnswerChecks, Handling, policy_of_checks
 from router.policy.agenda import signals_below
 from router.policy.engine import Engine
+from router.records.store import AnswerRow
 from router.signals.base import Cost, Signal, SignalName
 
 
@@ -16,8 +17,10 @@ def read_by_checks(loaded: LoadedPolicy) -> frozenset[SignalName]:
     return signals_below(policy_of_checks(loaded.policy, loaded.checks))
 
 
-def checks_of(loaded: LoadedPolicy, signals: Mapping[SignalName, Signal]) -> AnswerChecks | None:
-    """What checks answers; None where the policy has no checks."""
+def checks_of(
+    loaded: LoadedPolicy, signals: Mapping[SignalName, Signal], put: Callable[[AnswerRow], None] | None
+) -> AnswerChecks | None:
+    """What checks answers; None where the policy has no checks. `put` keeps why one did not pass."""
     if not loaded.checks:
         return None
     settings = loaded.responses
@@ -32,4 +35,4 @@ def checks_of(loaded: LoadedPolicy, signals: Mapping[SignalName, Signal]) -> Ans
     )
     cheap = all(signals[name].cost is Cost.HEURISTIC for name in read_by_checks(loaded))
     engine = Engine(policy_of_checks(loaded.policy, loaded.checks), signals)
-    return AnswerChecks(loaded.policy, engine, loaded.limits.decision_ms / 1000, handling, cheap)
+    return AnswerChecks(loaded.policy, engine, loaded.limits.decision_ms / 1000, handling, cheap, put)

@@ -5,13 +5,16 @@ A check is a decision whose only outcome is a refusal. What is asked when, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from router.policy.engine import Engine
 from router.policy.model import Decision, Policy, Refuse
 from router.policy.verdict import Verdict
+from router.records.record_id import time_of
+from router.records.store import AnswerRow
+from router.records.stored import StoredAnswer, StoredFinding, encode_beside
 from router.request.view import RequestView
 
 SLACK: Final = 0.5
@@ -59,14 +62,26 @@ def policy_of_checks(policy: Policy, checks: Iterable[Decision]) -> Policy:
 class AnswerChecks:
     """The checks of one policy. `cheap` says that no check asks a model, so that they can be asked often."""
 
-    def __init__(self, policy: Policy, engine: Engine, budget: float, handling: Handling, cheap: bool) -> None:
-        """`policy` is that of the requests, `engine` has the checks', `budget` is in seconds each time."""
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        budget: float,
+        handling: Handling,
+        cheap: bool,
+        put: Callable[[AnswerRow], None] | None = None,
+    ) -> None:
+        """`policy` is that of the requests, `engine` has the checks', `budget` is in seconds each time.
+
+        `put` takes what is kept beside the request's record; it must not block.
+        """
         self.apis = policy.apis
         self.handling = handling
         self.cheap = cheap
         self.deadline = budget + SLACK
         self._budget = budget
         self._engine = engine
+        self._put = put
 
     async def judge(self, view: RequestView) -> Refusal | None:
         """The refusal of the first check that matches, or is unknown and refuses then; None where none does."""
@@ -78,6 +93,17 @@ class AnswerChecks:
         if verdict.unknown_root:
             return Refusal(check, "unknown", 503, "not_judged", NOT_CHECKED, _missing(verdict))
         return Refusal(check, "matched", outcome.status, outcome.code, outcome.message, _found(verdict))
+
+    def keep(self, record: str, refusal: Refusal, stream: bool, enforced: bool) -> None:
+        """Keep beside this record why its answer did not pass, where records are kept."""
+        # Envoy says whose answer it is, by a header; nothing is kept under a name that we have never given.
+        if self._put is None or time_of(record) is None:
+            return
+        evidence = tuple(
+            StoredFinding(**{name: value or "" for name, value in row.items()}) for row in refusal.evidence
+        )
+        told = StoredAnswer(refusal.check, refusal.why, stream, enforced, evidence)
+        self._put(AnswerRow(record, encode_beside(told)))
 
     def unreadable(self, why: str) -> Refusal:
         """The refusal of an answer that cannot be checked at all."""

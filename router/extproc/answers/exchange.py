@@ -287,13 +287,16 @@ class AnswerExchange:
     def _tell(self, refusal: Refusal, enforced: bool) -> None:
         self._count("refused" if refusal.check else "unread")
         told = dict(self._facts.told) if self._facts is not None else {}
+        record, stream = told.get(headers.RECORD, ""), self._stream is not None
+        if self._checks is not None:
+            self._checks.keep(record, refusal, stream, enforced)
         fields = {
-            "record": told.get(headers.RECORD, ""),
+            "record": record,
             "decision": told.get(headers.DECISION, ""),
             "model": told.get(headers.MODEL, ""),
             "check": refusal.check,
             "why": refusal.why,
-            "stream": self._stream is not None,
+            "stream": stream,
             "enforced": enforced,
             "evidence": list(refusal.evidence),
         }

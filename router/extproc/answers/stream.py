@@ -66,8 +66,13 @@ class CheckedStream:
         self._calls: dict[Key, GatheredCall] = {}
         self._over: dict[Key, None] = {}
         self._seen: dict[bytes, None] = {}
+        self._queued = 0
         self.progress = Progress()
-        self.held = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait here: events, and the beginning of the next one."""
+        return self._queued + self._splitter.held
 
     @property
     def waits(self) -> float | None:
@@ -111,7 +116,7 @@ class CheckedStream:
         last = self._splitter.end()
         out = b"".join(held.raw for held in self._queue) + (last.raw if last is not None else b"")
         self._queue.clear()
-        self.held = 0
+        self._queued = 0
         return out
 
     async def _take(self, event: RawEvent) -> Refusal | None:
@@ -142,8 +147,8 @@ class CheckedStream:
                 case _:
                     pass
         self._queue.append(_Held(event.raw, mark, tuple(texts), tuple(calls), self._clock()))
-        self.held += len(event.raw)
-        if self.held > self._bytes or len(self._texts) + len(self._calls) + len(self._over) > MOST_TEXTS:
+        self._queued += len(event.raw)
+        if self._queued > self._bytes or len(self._texts) + len(self._calls) + len(self._over) > MOST_TEXTS:
             problem = problem or "too_large"
         if problem:
             return self._checks.unreadable(problem)
@@ -221,7 +226,7 @@ class CheckedStream:
         while self._queue and self._is_free(self._queue[0], now):
             held = self._queue.popleft()
             self.progress.note(held.mark)
-            self.held -= len(held.raw)
+            self._queued -= len(held.raw)
             out.append(held.raw)
         return b"".join(out)
 

@@ -11,13 +11,15 @@ import contextlib
 import os
 import resource
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.e2e.faults.house import MODELS, House, OnFailure, kill, resident_kib, running_house, wait_until
+from router.records.writer import PAUSE_SECONDS
+from tests.e2e.faults.house import KEPT, MODELS, House, OnFailure, kill, resident_kib, running_house, wait_until
 from tests.e2e.faults.traffic import (
     ATTACK,
     ORDINARY,
@@ -47,7 +49,13 @@ FULL: Final = Scale(requests=10_000, streams=1_000, leaving=500, bodies=64, body
 
 
 BACK: Final = 1.1
-"""Memory is back when it is no more than this share of what it was."""
+"""Memory is back when it is no more than this share of what it was, in each worker."""
+
+BACK_SECONDS: Final = 30.0
+"""For which that is waited at full scale."""
+
+WARMING: Final = 400
+"""Requests before memory is first looked at."""
 
 
 @dataclass
@@ -81,29 +89,31 @@ def ask_both(house: House, seen: Seen, rounds: int = 3) -> None:
 
 
 def one_killed(house: House, scale: Scale) -> Seen:
-    """`kill -9` of one worker after the other, a second after both serve: how fast that is depends on their start."""
-    seen, kills = Seen(), 0
+    """`kill -9` of one worker after the other, every second, or later where it takes longer until both serve again."""
+    seen, times = Seen(), [time.monotonic()]
     done = threading.Event()
 
     def killing() -> None:
-        nonlocal kills
-        last = 1
-        while not done.wait(0.05 if scale is SMALL else 1.0):
+        while not done.wait(0.05):
             ready = house.ready()
-            if len(ready) == house.workers == house.healthy():
-                last = 1 - last
-                kill(ready[last])
-                kills += 1
+            due = scale is SMALL or time.monotonic() - times[-1] >= 1.0
+            if due and len(ready) == house.workers == house.healthy():
+                kill(ready[len(times) % 2])
+                times.append(time.monotonic())
 
     thread = threading.Thread(target=killing)
     thread.start()
     asyncio.run(load(house.address, scale.requests, 4, seen.tally, pause=0.005))
-    while kills < 3:
+    while len(times) < 3:
         asyncio.run(load(house.address, 50, 4, seen.tally, pause=0.005))
     done.set()
     thread.join()
     _recovered(house)
-    seen.figures |= {"kills": kills, "requests": (seen.tally.ordinary + seen.tally.guarded).total()}
+    seen.figures |= {
+        "kills": len(times) - 1,
+        "seconds_between_kills": round((times[-1] - times[0]) / (len(times) - 1), 2),
+    }
+    seen.figures["requests"] = (seen.tally.ordinary + seen.tally.guarded).total()
     return seen
 
 
@@ -269,11 +279,11 @@ def streams_idle(house: House, scale: Scale) -> Seen:
 
 
 def large_bodies(house: House, scale: Scale) -> Seen:
-    """Large bodies all at once, again and again. Memory comes back, or, where they are too few for that to be worth it,
-    stays: it does not grow beyond what it was after some of the times before.
+    """Large bodies all at once, again and again. At small scale they are too few for their memory to be given back: it
+    does not grow there beyond what it was after some of the times before.
     """
     seen = Seen()
-    times, patience = (5, 0.5) if scale is SMALL else (2, 30.0)
+    times, patience = (5, 0.5) if scale is SMALL else (2, BACK_SECONDS)
 
     async def wave() -> None:
         bodies = [(content, chat(content, scale.body_bytes)) for content in (ORDINARY, ATTACK)]
@@ -301,14 +311,10 @@ def large_bodies(house: House, scale: Scale) -> Seen:
         after.append(_settled(house, before, patience))
     done.set()
     watcher.join()
-    before_kib, *former_kib, last_kib = (sum(found.values()) for found in (before, *after))
-    seen.figures |= {
-        "resident_kib_before": before,
-        "resident_kib_peak": peaks,
-        "resident_kib_after": after,
-        "grew": last_kib > BACK * (max(former_kib) if scale is SMALL else before_kib),
-        "after_over_before": round(last_kib / before_kib, 3),
-    }
+    seen.figures |= {"resident_kib_before": before, "resident_kib_peak": peaks, "resident_kib_after": after}
+    if scale is SMALL:
+        *former_kib, last_kib = (sum(found.values()) for found in after)
+        seen.figures["grew"] = last_kib > BACK * max(former_kib)
     return seen
 
 
@@ -328,10 +334,17 @@ def hung_model(house: House, _scale: Scale) -> Seen:
     return seen
 
 
-def log_stalled(house: House, _scale: Scale) -> Seen:
-    """Whoever takes the log has stopped: its pipe is full. Stands for a slow or full disk behind it."""
-    seen = Seen()
-    asyncio.run(load(house.address, 400, 4, seen.tally))
+def disks_stalled(house: House, _scale: Scale) -> Seen:
+    """Nobody takes the log, whose pipe is full, and somebody else holds the file of records: as with slow disks."""
+    seen, count = Seen(), 60
+    with contextlib.closing(sqlite3.connect(house.records, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        asyncio.run(load(house.address, count, 4, seen.tally))
+        # The first of them have met the file by then.
+        time.sleep(2 * PAUSE_SECONDS)
+        asyncio.run(load(house.address, count, 4, seen.tally))
+        other.execute("ROLLBACK")
+    wait_until(lambda: house.records_kept() >= 2 * count, "the records to be kept")
     return seen
 
 
@@ -351,7 +364,7 @@ FAULTS: Final[dict[str, Fault]] = {
 PATIENT: Final[dict[str, Fault]] = {"one worker killed": one_killed, "large bodies": large_bodies}
 """In one house too, where a busy machine does not make a timeout of what is to be a death, or a wait in a crowd."""
 
-ALONE: Final[dict[str, Fault]] = {"model hung": hung_model, "log stalled": log_stalled}
+ALONE: Final[dict[str, Fault]] = {"model hung": hung_model, "disks stalled": disks_stalled}
 """Each in a house of its own, which `house_for` builds."""
 
 LONG: Final[dict[str, Fault]] = {"hung worker replaced": hung_and_replaced}
@@ -366,8 +379,8 @@ def house_for(fault: str, on_failure: OnFailure) -> Iterator[House]:
             building = running_house(on_failure, workers=1, signals=MODELS, decision_ms=500)
         case _ if fault in PATIENT:
             building = running_house(on_failure, decision_ms=20_000)
-        case "log stalled":
-            building = running_house(on_failure, workers=1, decision_ms=1000, log_taken=False)
+        case "disks stalled":
+            building = running_house(on_failure, workers=1, decision_ms=1000, signals=KEPT, log_taken=False)
         case _:
             building = running_house(on_failure, decision_ms=1000)
     with building as house:
@@ -375,11 +388,26 @@ def house_for(fault: str, on_failure: OnFailure) -> Iterator[House]:
 
 
 def do(fault: str, house: House, scale: Scale) -> Seen:
-    """Do this to the house, and check what holds for every fault."""
-    before = house.attacks
+    """Do this to the house, and check what holds for every fault; at full scale also that memory comes back."""
+    before, resident = house.attacks, {}
+    if scale is FULL:
+        # What a worker needs for its first requests, and a model for its first long text, it keeps.
+        asyncio.run(load(house.address, WARMING, 4, Tally()))
+        asyncio.run(ask(house.address, chat(" ".join(f"{ORDINARY} {number}" for number in range(3_000)))))
+        resident = house.resident()
     seen = ({**FAULTS, **PATIENT, **ALONE, **LONG})[fault](house, scale)
+    if scale is FULL:
+        _look_at_memory(house, resident, seen)
     seen.check(house, before)
     return seen
+
+
+def _look_at_memory(house: House, before: dict[int, int], seen: Seen) -> None:
+    """What the workers have that are still there; they may take a while to give memory back."""
+    living = {pid: kib for pid, kib in before.items() if pid in house.ready().values()}
+    after = _settled(house, living, BACK_SECONDS)
+    grown = {pid: round(after[pid] / kib, 3) for pid, kib in living.items() if pid in after}
+    seen.figures |= {"after_over_before": grown, "grew": any(share > BACK for share in grown.values())}
 
 
 @contextlib.contextmanager
@@ -404,10 +432,10 @@ def _recovered(house: House) -> None:
 
 
 def _settled(house: House, before: dict[int, int], seconds: float) -> dict[int, int]:
-    """Resident memory once it is back, or after so many seconds."""
+    """Resident memory of these workers once it is back, or after so many seconds."""
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: sum(house.resident().values()) <= BACK * sum(before.values()), "memory", seconds)
-    return house.resident()
+        wait_until(lambda: all(resident_kib(pid) <= BACK * kib for pid, kib in before.items()), "memory", seconds)
+    return {pid: resident_kib(pid) for pid in before}
 
 
 def _digest(house: House, index: int) -> str:

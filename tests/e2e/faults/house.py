@@ -6,6 +6,7 @@ Started by the product's own commands. Every process ends with the house, by its
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import http.client
 import os
 import signal
@@ -22,6 +23,8 @@ from typing import Literal
 from router.config.bootstrap import Address
 from router.config.envoy_binary import find_envoy
 from router.config.runtime import worker_socket
+from router.records.sqlite_store import StoreReader
+from router.records.store import Filter, StoreError
 from router.telemetry.worker_state import StateFileError, WorkerState, process_start, read_state, state_file
 from tests.e2e.faults.traffic import Upstream, upstreams
 
@@ -30,10 +33,11 @@ OnFailure = Literal["closed", "open"]
 WAIT_SECONDS = 90.0
 COMMAND = [sys.executable, "-m", "router.cli.main"]
 
+# What is remembered of texts is kept on purpose: little of it, so that it does not pass for memory that is lost.
 POLICY = """\
 version: 1
 on_failure: {on_failure}
-limits: {{decision_ms: {decision_ms}, body_bytes: {body_bytes}}}
+limits: {{decision_ms: {decision_ms}, body_bytes: {body_bytes}, cache_bytes: 1048576}}
 upstreams:
   - {{model: small, cluster: a, endpoint: "{a}", modalities: [text, image]}}
   - {{model: med, cluster: b, endpoint: "{b}", modalities: [text, image]}}
@@ -45,6 +49,11 @@ signals: {keyword: {medical: {any: [dosage]}, attack: {any: [ignore all instruct
 decisions:
   - {name: block, priority: 10, guard: true, when: {keyword: attack}, respond: {message: No.}}
   - {name: medical, when: {keyword: medical}, route: {models: [med]}}
+"""
+
+KEPT = f"""\
+{KEYWORDS}
+records: {{path: records.sqlite}}
 """
 
 MODELS = """\
@@ -98,6 +107,19 @@ class House:
     @property
     def policy(self) -> Path:
         return self.folder / "policy.yaml"
+
+    @property
+    def records(self) -> Path:
+        """Where records are kept, under a policy that keeps them."""
+        return self.folder / "records.sqlite"
+
+    def records_kept(self) -> int:
+        """How many there are; 0 while they cannot be read."""
+        try:
+            with StoreReader(self.records) as reader:
+                return sum(1 for _ in reader.newest(Filter()))
+        except StoreError:
+            return 0
 
     @property
     def supervisor(self) -> int:
@@ -174,6 +196,7 @@ class House:
         else:
             # The pipe's other end stays open, and nobody reads it.
             self._pipe = os.pipe()
+            fcntl.fcntl(self._pipe[1], fcntl.F_SETPIPE_SZ, 4096)
             self.processes["serve"] = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=self._pipe[1], stderr=self._pipe[1]
             )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from router.extproc.answers.checks import AnswerChecks, Handling, policy_of_checks
 from router.policy.engine import Engine
 from router.policy.model import Decision, Policy, Refuse
 from router.policy.predicate import Leaf
+from router.records.store import AnswerRow
 from router.request.view import RequestView, ToolCallPart
 from router.selection.upstream import Upstream
 from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed
@@ -99,8 +100,9 @@ def checks(
     enforced: bool = True,
     budget: float = 1.0,
     cheap: bool = True,
+    put: Callable[[AnswerRow], None] | None = None,
 ) -> AnswerChecks:
     signals = {one.name: one for one in (words or Words(), Calls(), Broken(), Hung())}
     policy = policy_of_checks(rules(), decisions)
     handling = Handling(chars, seconds, size, refuses, enforced)
-    return AnswerChecks(rules(), Engine(policy, signals), budget, handling, cheap)
+    return AnswerChecks(rules(), Engine(policy, signals), budget, handling, cheap, put)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import brotli
+import msgspec
 import pytest
 from answer_rules import BROKEN, HUNG, check, checks
 from opentelemetry.sdk.metrics import MeterProvider
@@ -21,6 +22,8 @@ from router.extproc.answers.checks import AnswerChecks
 from router.extproc.answers.exchange import AnswerExchange, is_about_an_answer
 from router.extproc.room import Room
 from router.proto import ext_proc_pb2 as pb
+from router.records.store import AnswerRow
+from router.records.stored import StoredAnswer, StoredFinding
 from router.request.view import Api
 from router.telemetry.instruments import create_instruments
 
@@ -42,6 +45,7 @@ def head(
     end: bool = False,
     details: str = "via_upstream",
     method: str = "POST",
+    record: str = "record",
     **headers: str,
 ) -> pb.ProcessingRequest:
     message = pb.ProcessingRequest()
@@ -51,7 +55,8 @@ def head(
         message.response_headers.headers.headers.add(key=name.replace("_", "-"), raw_value=value.encode())
     fields = message.attributes["envoy.filters.http.ext_proc"].fields
     told = {"request.method": method, "response.code_details": details, "request.path": path}
-    told |= {f"request.headers['x-pointsman-{name}']": name for name in ("decision", "model", "record")}
+    names = {"decision": "decision", "model": "model", "record": record}
+    told |= {f"request.headers['x-pointsman-{name}']": value for name, value in names.items()}
     for name, said in told.items():
         if said is not None:
             fields[name].string_value = said
@@ -383,6 +388,37 @@ def test_a_policy_that_only_observes_refuses_nothing() -> None:
         assert run([head(), body(answer(FOUND), True)], rules).body == answer(FOUND)
         data = stream_of("openai.chat", ["hello ", FOUND, " more"])
         assert run([head(kind=SSE), body(data), body(b"", True)], rules).body == data
+
+
+def test_what_did_not_pass_is_kept_beside_the_record(record: str = "0190c7c2-0000-7000-8000-000000000001") -> None:
+    rows: list[AnswerRow] = []
+    rules = checks(put=rows.append)
+    run([head(record=record), body(answer("hello"), True)], rules)
+    assert rows == []
+    run([head(record=record), body(answer(FOUND), True)], rules)
+    run([head(record=record, kind="audio/mpeg"), body(FOUND.encode(), True)], rules)
+    run(
+        [head(record=record, kind=SSE), body(stream_of("openai.chat", [FOUND]), True)],
+        checks((check(BROKEN, "b"),), put=rows.append),
+    )
+    run([head(record=record), body(answer(FOUND), True)], checks(enforced=False, put=rows.append))
+    assert [row.record for row in rows] == [record] * 4
+    found = StoredFinding("keyword/secret", "/choices/0/message/content", "sk")
+    assert [msgspec.json.decode(row.body, type=StoredAnswer) for row in rows] == [
+        StoredAnswer("no-secrets", "matched", evidence=(found,)),
+        StoredAnswer("", "kind"),
+        StoredAnswer(
+            "b", "unknown", True, evidence=(StoredFinding("keyword/broken", status="failed", reason="broken"),)
+        ),
+        StoredAnswer("no-secrets", "matched", enforced=False, evidence=(found,)),
+    ]
+
+
+@pytest.mark.parametrize("record", ["", "record", "x" * 5000, "0190c7c2-0000-4000-8000-000000000001"])
+def test_nothing_is_kept_beside_what_is_no_record_of_ours(record: str) -> None:
+    rows: list[AnswerRow] = []
+    run([head(record=record), body(answer(FOUND), True)], checks(put=rows.append))
+    assert rows == []
 
 
 def test_checks_that_hang_end_the_answer_in_time() -> None:
