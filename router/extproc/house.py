@@ -42,7 +42,7 @@ from router.policy.resolve import reads_cards
 from router.records.basis import Basis, basis_of
 from router.records.opening import check_place
 from router.records.sealing import SealError
-from router.records.store import StoreError
+from router.records.store import BesideRow, StoreError
 from router.records.writer import RecordWriter
 from router.selection.similarity import Cards
 from router.selection.snapshot import Snapshot, no_state
@@ -149,9 +149,10 @@ async def _furnish(
     bodies = bodies_of(loaded, machinery)
     basis = await asyncio.to_thread(_basis, loaded, machinery.needs) if records is not None else None
     telling = _telling(basis, records, desk)
-    beside = await _beside(loaded, machinery, signals, basis, records, instruments)
+    put = partial(records.put_beside, basis) if records is not None and basis is not None else None
+    beside = await _beside(loaded, machinery, signals, put, instruments)
     pipeline = Pipeline(loaded.policy, engine, budget, machinery.parsing, telling, chooser, bodies, beside.take)
-    answers = checks_of(loaded, signals)
+    answers = checks_of(loaded, signals, put)
     return House(loaded, pipeline, machinery, snapshot, records, desk, instruments, beside, answers)
 
 
@@ -198,12 +199,10 @@ async def _beside(
     loaded: LoadedPolicy,
     machinery: Machinery,
     signals: Mapping[SignalName, Signal],
-    basis: Basis | None,
-    records: RecordWriter | None,
+    put: Callable[[BesideRow], None] | None,
     instruments: Instruments | None,
 ) -> Beside:
     """What is done beside requests; raises StoreError and SealError for keys that are not there."""
-    put = partial(records.put_beside, basis) if records is not None and basis is not None else None
     capturer = None
     if put is not None:
         capturer = await asyncio.to_thread(capturer_of, loaded, signals, machinery.executor, put)

@@ -47,6 +47,7 @@ from router.inference.canary import Canary
 from router.records.writer import RecordWriter
 from router.selection.snapshot import no_state
 from router.selection.watch import StateWatch
+from router.telemetry.histograms import Histograms
 from router.telemetry.instruments import Instruments, create_instruments
 from router.telemetry.otel import Exporting, set_up
 from router.telemetry.prometheus import Exposition
@@ -76,9 +77,11 @@ async def serve(options: WorkerOptions) -> bool:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
     beating = asyncio.create_task(beat())
-    exposition = Exposition()
-    exporting = set_up(options.index, [exposition.reader], views())
-    stuck = await run(options, stop, create_instruments(exporting.meter), reload, exposition.text, exporting)
+    histograms = Histograms()
+    exposition = Exposition(histograms)
+    exporting = set_up(options.index, [exposition.reader], views(), histograms)
+    instruments = create_instruments(exporting.meter, histograms)
+    stuck = await run(options, stop, instruments, reload, exposition.text, exporting)
     await asyncio.to_thread(exporting.close)
     beating.cancel()
     return stuck
@@ -148,7 +151,7 @@ async def run(
     if learnt is not None:
         learnt.close()
     # In this order: what is told last may still be a record.
-    await asyncio.to_thread(teller.close)
+    teller.close()
     await asyncio.to_thread(records.close)
     logger.info("ended", extra={"fields": {"worker": options.index}})
     return stuck

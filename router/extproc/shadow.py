@@ -24,7 +24,7 @@ from router.records.record import DecisionRecord
 from router.records.redecide import Redecider, Undecidable
 from router.records.replay import Compared, settle
 from router.records.store import ShadowRow
-from router.records.stored import StoredRecord, StoredShadow, encode_shadow, to_stored
+from router.records.stored import StoredRecord, StoredShadow, encode_beside, to_stored
 from router.request.view import RequestView
 from router.signals.base import Cost, Observation, Signal, SignalName
 from router.telemetry.instruments import Instruments
@@ -198,7 +198,7 @@ class Shadow:
             told = StoredShadow(
                 self._other.policy.digest, after.decision, after.outcome, after.models, exact, compared.changed
             )
-            self._put(ShadowRow(stored.record, compared.changed, encode_shadow(told)))
+            self._put(ShadowRow(stored.record, compared.changed, encode_beside(told)))
 
     def _leave_out(self, reason: str) -> None:
         self._instruments.shadow_left_out.add(1, {"reason": reason})

@@ -98,6 +98,11 @@ class RawEventSplitter:
         self._after_return = False
         self._data = EventSplitter(limit)
 
+    @property
+    def held(self) -> int:
+        """Bytes of an event that has not ended."""
+        return len(self._buffer)
+
     def feed(self, piece: bytes) -> Iterator[RawEvent]:
         """The events that end in this piece; raises EventTooLargeError, and then nothing more can be fed."""
         self._buffer += piece

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+SCOPE: Final = "pointsman"
+"""What OpenTelemetry calls the instrumentation scope: the meter, and who made a span."""
+
 Kind = Literal[
     "counter", "up_down_counter", "histogram", "observable_counter", "observable_up_down_counter", "observable_gauge"
 ]

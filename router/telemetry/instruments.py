@@ -1,6 +1,6 @@
 """The instruments that the project writes to, by name, in one place.
 
-Only OpenTelemetry's API is used: without an SDK every instrument is a no-op. Attributes are kinds and names of the
+What counts uses OpenTelemetry's API alone: without an SDK it is a no-op. Attributes are kinds and names of the
 policy, never content. What they are called and measured in stands in `catalogue.py`; exporters are set up elsewhere.
 """
 
@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Meter, Observation, UpDownCounter, get_meter
+from opentelemetry.metrics import CallbackOptions, Counter, Meter, Observation, UpDownCounter, get_meter
 
 from router.telemetry import catalogue
 from router.telemetry.catalogue import Metric
+from router.telemetry.histograms import Histograms
 from router.telemetry.names import Names
-from router.telemetry.tally import Pace, Reading, Tally
+from router.telemetry.tally import HistogramTally, Pace, Reading, Tally
 from router.telemetry.views import MOST_SERIES
 
 SAMPLED_REQUESTS: Final = 20
@@ -46,25 +47,25 @@ class Instruments:
     """
 
     requests: Tally
-    decision_duration: Histogram
+    decision_duration: HistogramTally
     unreadable: Counter
     failures: Counter
     unexpected_messages: Counter
     abandoned: Counter
-    body_size: Histogram
-    images: Histogram
-    image_size: Histogram
+    body_size: HistogramTally
+    images: HistogramTally
+    image_size: HistogramTally
     observations: Tally
-    signal_duration: Histogram
+    signal_duration: HistogramTally
     parity_misses: Counter
     policy_reloads: Counter
     shadow_compared: Counter
     shadow_differences: Counter
     shadow_left_out: Counter
-    token_usage: Histogram
-    operation_duration: Histogram
-    first_chunk: Histogram
-    token_speed: Histogram
+    token_usage: HistogramTally
+    operation_duration: HistogramTally
+    first_chunk: HistogramTally
+    token_speed: HistogramTally
     cost: Counter
     responses: Counter
     responses_checked: Counter
@@ -76,39 +77,38 @@ class Instruments:
     sources: dict[str, Source] = field(default_factory=dict)
 
 
-def create_instruments(meter: Meter | None = None) -> Instruments:
-    """The instruments of this meter; of the global provider's meter `pointsman` when none is given."""
-    meter = meter or get_meter("pointsman")
+def create_instruments(meter: Meter | None = None, histograms: Histograms | None = None) -> Instruments:
+    """The instruments of this meter, and these histograms.
+
+    Without them: of the global provider's meter `pointsman`, and histograms that nobody reads.
+    """
+    meter = meter or get_meter(catalogue.SCOPE)
+    tallies = (histograms or Histograms()).tallies
 
     def counter(metric: Metric) -> Counter:
         return meter.create_counter(metric.name, metric.unit, metric.description)
 
-    def histogram(metric: Metric) -> Histogram:
-        return meter.create_histogram(
-            metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.buckets
-        )
-
     made = Instruments(
         requests=Tally(catalogue.REQUESTS.labels, MOST_SERIES - 1),
-        decision_duration=histogram(catalogue.DECISION_DURATION),
+        decision_duration=tallies[catalogue.DECISION_DURATION.name],
         unreadable=counter(catalogue.UNREADABLE),
         failures=counter(catalogue.FAILURES),
         unexpected_messages=counter(catalogue.UNEXPECTED_MESSAGES),
         abandoned=counter(catalogue.ABANDONED),
-        body_size=histogram(catalogue.BODY_SIZE),
-        images=histogram(catalogue.IMAGES),
-        image_size=histogram(catalogue.IMAGE_SIZE),
+        body_size=tallies[catalogue.BODY_SIZE.name],
+        images=tallies[catalogue.IMAGES.name],
+        image_size=tallies[catalogue.IMAGE_SIZE.name],
         observations=Tally(catalogue.OBSERVATIONS.labels, MOST_SERIES - 1),
-        signal_duration=histogram(catalogue.SIGNAL_DURATION),
+        signal_duration=tallies[catalogue.SIGNAL_DURATION.name],
         parity_misses=counter(catalogue.PARITY_MISSES),
         policy_reloads=counter(catalogue.POLICY_RELOADS),
         shadow_compared=counter(catalogue.SHADOW_COMPARED),
         shadow_differences=counter(catalogue.SHADOW_DIFFERENCES),
         shadow_left_out=counter(catalogue.SHADOW_LEFT_OUT),
-        token_usage=histogram(catalogue.TOKEN_USAGE),
-        operation_duration=histogram(catalogue.OPERATION_DURATION),
-        first_chunk=histogram(catalogue.FIRST_CHUNK),
-        token_speed=histogram(catalogue.TOKEN_SPEED),
+        token_usage=tallies[catalogue.TOKEN_USAGE.name],
+        operation_duration=tallies[catalogue.OPERATION_DURATION.name],
+        first_chunk=tallies[catalogue.FIRST_CHUNK.name],
+        token_speed=tallies[catalogue.TOKEN_SPEED.name],
         cost=counter(catalogue.COST),
         responses=counter(catalogue.RESPONSES),
         responses_checked=counter(catalogue.RESPONSES_CHECKED),

@@ -1,8 +1,8 @@
 """Logging set-up: one line an event, as JSON for machines or as text for people. Nobody logs content.
 
-Lines are formatted and written by a thread of their own behind a bounded queue: a reader of standard error that has
-stopped reading delays no request. What finds the queue full is dropped and counted. Extra fields of an event are passed
-as `extra={"fields": {...}}`, or as a callable that makes them when the line is written.
+Lines are written by a thread of their own behind a bounded queue: a reader of standard error that has stopped reading
+delays no request. What finds the queue full is dropped and counted. Extra fields of an event are passed as
+`extra={"fields": {...}}`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import logging
 import os
 import re
 import select
+import stat
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TextIO
 
@@ -32,6 +33,12 @@ QUEUED_LINES = 8192
 
 PAUSE_SECONDS = 0.05
 """How long a line may wait; what is not yet written is lost when the process is killed."""
+
+BATCH_LINES = 256
+"""Lines that are taken from the queue at a time."""
+
+FILE_BYTES = 1 << 16
+"""Of one write into a regular file."""
 
 CLOSE_SECONDS = 2.0
 """How long the end of the process waits for lines that are still queued."""
@@ -76,57 +83,63 @@ class ConsoleFormatter(logging.Formatter):
         return line if line.isprintable() else "".join(map(_shown, line))
 
 
-class LineHandler(logging.Handler):
-    """Writes lines to a stream, some at a time: a write is a call of the system, and a line is one of many.
+class LineWriter:
+    """Writes lines to a stream, many at a time: a write is a call of the system, and a line is one of many.
 
-    A write has whole lines, and no more bytes than a pipe takes at once (POSIX's `PIPE_BUF`), so that those of several
-    processes that share it do not mix. What was not written yet is written by `flush`. A process may have no stream.
+    A write has whole lines. Into anything but a regular file it has no more bytes than a pipe takes at once (POSIX's
+    `PIPE_BUF`), so that the lines of several processes that share it do not mix. A process may have no stream.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        super().__init__()
         self._stream = stream
         # By these, a line may be longer than in UTF-8.
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._errors = getattr(stream, "errors", None) or "surrogatepass"
-        self._lines: list[str] = []
-        self._bytes = 0
-        self._writing = threading.RLock()
+        self._most = FILE_BYTES if _is_regular(stream) else select.PIPE_BUF
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep its line, and write those before it where there is no room."""
-        try:
-            line = f"{self.format(record)}\n"
+    def write(self, lines: Iterable[str]) -> None:
+        """Write them, in order; where nobody can take them any more, they are lost."""
+        chunk: list[str] = []
+        held = 0
+        for line in lines:
             size = len(line) if line.isascii() else len(line.encode(self._encoding, self._errors))
-            with self._writing:
-                if self._bytes + size > select.PIPE_BUF:
-                    self.flush()
-                self._lines.append(line)
-                self._bytes += size
-        except Exception:
-            self.handleError(record)
+            if chunk and held + size > self._most:
+                self._put("".join(chunk))
+                chunk, held = [], 0
+            chunk.append(line)
+            held += size
+        if chunk:
+            self._put("".join(chunk))
 
-    def flush(self) -> None:
-        """Write what there is; where nobody can take it any more, it is lost."""
-        with self._writing, contextlib.suppress(OSError, ValueError):
-            lines, self._lines, self._bytes = self._lines, [], 0
-            if lines and self._stream is not None:
-                self._stream.write("".join(lines))
+    def _put(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            if self._stream is not None:
+                self._stream.write(text)
                 self._stream.flush()
 
 
-class QueuedHandler(logging.Handler):
-    """Hands records to `target` in a thread of its own, a batch at a time; drops and counts what finds the queue full.
+def _is_regular(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False
 
-    The thread is not woken for a record: it would contend for the interpreter with the request that wrote it.
+
+class QueuedHandler(logging.Handler):
+    """Makes lines of records at once, and has them written in a thread of its own; drops and counts what is too much.
+
+    The thread is not woken for a line, and has no more to do than to write: it would contend for the interpreter with
+    the request that is logged.
     """
 
-    def __init__(self, target: logging.Handler, limit: int = QUEUED_LINES, pause: float = PAUSE_SECONDS) -> None:
+    def __init__(
+        self, write: Callable[[Sequence[str]], None], limit: int = QUEUED_LINES, pause: float = PAUSE_SECONDS
+    ) -> None:
         super().__init__()
-        self._target = target
+        self._write = write
         self._limit = limit
         self._pause = pause
-        self._queue: deque[logging.LogRecord] = deque()
+        self._queue: deque[str] = deque()
         self._dropped = 0
         self.lost = 0
         """Lines that were dropped so far."""
@@ -136,11 +149,14 @@ class QueuedHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Never waits."""
-        if len(self._queue) < self._limit:
-            self._queue.append(record)
-        else:
+        if len(self._queue) >= self._limit:
             self._dropped += 1
             self.lost += 1
+            return
+        try:
+            self._queue.append(f"{self.format(record)}\n")
+        except Exception:
+            self.handleError(record)
 
     def close(self) -> None:
         """Write what is queued, for at most CLOSE_SECONDS."""
@@ -155,24 +171,23 @@ class QueuedHandler(logging.Handler):
 
     def _run(self) -> None:
         while not self._closing.wait(self._pause):
-            self._write()
-        self._write()
+            self._work()
+        self._work()
 
-    def _write(self) -> None:
+    def _work(self) -> None:
         while self._queue:
-            self._target.handle(self._queue.popleft())
+            self._write([self._queue.popleft() for _ in range(min(BATCH_LINES, len(self._queue)))])
         dropped, self._dropped = self._dropped, 0
         if dropped:
             fields = {"fields": {"lines": dropped}}
-            self._target.handle(logging.makeLogRecord({"msg": "log lines dropped", "levelname": "WARNING", **fields}))
-        self._target.flush()
+            record = logging.makeLogRecord({"msg": "log lines dropped", "levelname": "WARNING", **fields})
+            self._write([f"{self.format(record)}\n"])
 
 
 def configure_logging(form: LogFormat, level: str = "INFO") -> None:
     """Send every logger of the process to standard error in the given form."""
-    stream = LineHandler(sys.stderr)
-    stream.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
-    handler = QueuedHandler(stream)
+    handler = QueuedHandler(LineWriter(sys.stderr).write)
+    handler.setFormatter(JsonFormatter() if form == "json" else ConsoleFormatter())
     atexit.register(_close_at_exit, handler)
     # What no format prints need not be found out for every line: the caller's place, thread and process.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -225,9 +240,8 @@ def _error(record: logging.LogRecord) -> dict[str, str]:
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    fields = getattr(record, "fields", {})
-    made: Mapping[str, Any] = fields() if callable(fields) else fields
-    return made
+    fields: Mapping[str, Any] = getattr(record, "fields", {})
+    return fields
 
 
 def _shown(char: str) -> str:

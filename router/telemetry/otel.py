@@ -19,12 +19,11 @@ from importlib.metadata import version
 from typing import Final, Literal, TypeVar
 
 from opentelemetry.metrics import Meter
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics.export import (
     ConsoleMetricExporter,
     MetricExporter,
     MetricReader,
-    PeriodicExportingMetricReader,
 )
 from opentelemetry.sdk.metrics.view import View
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_VERSION, Resource
@@ -33,14 +32,14 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from router.telemetry.catalogue import SCOPE
 from router.telemetry.context import Joiner
+from router.telemetry.histograms import Histograms, PeriodicReader
 from router.telemetry.propagation import W3C, Configured, Propagation
 from router.telemetry.sdk_log import speak_for_the_sdk
 from router.telemetry.sink import Sink
 
 logger = logging.getLogger(__name__)
-
-SCOPE: Final = "pointsman"
 
 CLOSE_SECONDS: Final = 2.0
 """How long the end of the process waits for what is still to be exported."""
@@ -77,15 +76,29 @@ class Exporting:
             _at_once(self.abortings, ABORT_SECONDS)
 
 
-def set_up(worker: int, readers: Sequence[MetricReader] = (), views: Sequence[View] = ()) -> Exporting:
+def set_up(
+    worker: int,
+    readers: Sequence[MetricReader] = (),
+    views: Sequence[View] = (),
+    histograms: Histograms | None = None,
+) -> Exporting:
     """By the environment, for the worker with this index. `readers` get the metrics too, whatever is exported.
+
+    Of `histograms`, what is exported has all.
 
     Raises nothing: what cannot be set up is said in the log, and left out.
     """
     speak_for_the_sdk()
     resource = resource_of(worker)
-    periodic = _made("METRICS", lambda word: _periodic(_metric_exporter(word)))
-    meters = MeterProvider([*readers, *(made for made, _ in periodic)], resource, shutdown_on_exit=False, views=views)
+    periodic = _made("METRICS", lambda word: _periodic(_metric_exporter(word), histograms or Histograms()))
+    meters = MeterProvider(
+        [*readers, *(made for made, _ in periodic)],
+        resource,
+        # Nothing is measured within a span, so there is none to be an example.
+        exemplar_filter=AlwaysOffExemplarFilter(),
+        shutdown_on_exit=False,
+        views=views,
+    )
     batches = _made("TRACES", lambda word: _batch(_span_exporter(word), meters))
     joiner = _joiner(resource) if batches else None
     scope = InstrumentationScope(SCOPE, version("pointsman"))
@@ -100,8 +113,8 @@ def set_up(worker: int, readers: Sequence[MetricReader] = (), views: Sequence[Vi
     )
 
 
-def _periodic(exporter: MetricExporter) -> tuple[MetricReader, End]:
-    return PeriodicExportingMetricReader(exporter), exporter.shutdown
+def _periodic(exporter: MetricExporter, histograms: Histograms) -> tuple[MetricReader, End]:
+    return PeriodicReader(exporter, histograms), exporter.shutdown
 
 
 def _batch(exporter: SpanExporter, meters: MeterProvider) -> tuple[BatchSpanProcessor, End]:

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics.export import MetricReader
 from prometheus_client import CollectorRegistry, generate_latest
+
+from router.telemetry.histograms import Histograms, PrometheusReader
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -41,9 +42,9 @@ _SUFFIXES: Final = {
 class Exposition:
     """The metrics of this process. `reader` belongs to the MeterProvider; nothing is shared with other registries."""
 
-    def __init__(self) -> None:
+    def __init__(self, histograms: Histograms) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self.reader: MetricReader = PrometheusMetricReader(registry=self._registry, scope_info_enabled=False)
+        self.reader: MetricReader = PrometheusReader(histograms, registry=self._registry, scope_info_enabled=False)
 
     def text(self) -> bytes:
         """All metrics as they are now. Collects them: takes some milliseconds, best spent in a thread."""

@@ -1,10 +1,10 @@
-"""How the SDK aggregates the project's instruments: their buckets, the labels they may have, how many series."""
+"""How the SDK aggregates the project's instruments: the labels they may have, and how many series."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from opentelemetry.sdk.metrics.view import DefaultAggregation, ExplicitBucketHistogramAggregation, View
+from opentelemetry.sdk.metrics.view import View
 
 from router.telemetry.catalogue import METRICS
 
@@ -13,13 +13,13 @@ MOST_SERIES: Final = 2000
 
 
 def views() -> list[View]:
-    """One view a metric; labels that the table does not name are left out."""
+    """One a metric that the SDK keeps, which histograms are not; labels that the table does not name are left out."""
     return [
         View(
             instrument_name=metric.name,
             attribute_keys=set(metric.labels),
-            aggregation=ExplicitBucketHistogramAggregation(metric.buckets) if metric.buckets else DefaultAggregation(),
             aggregation_cardinality_limit=MOST_SERIES,
         )
         for metric in METRICS
+        if metric.kind != "histogram"
     ]

@@ -20,6 +20,7 @@ from router.extproc.telling.desk import Desk
 from router.extproc.telling.handled import Handled
 from router.extproc.telling.measures import admit, begin, measure
 from router.extproc.telling.teller import Teller
+from router.telemetry.histograms import Histograms
 from router.telemetry.instruments import create_instruments
 from router.telemetry.prometheus import Exposition, join
 from router.telemetry.views import views
@@ -30,9 +31,10 @@ ROUNDS = 100
 
 
 async def main() -> None:
-    exposition = Exposition()
+    histograms = Histograms()
+    exposition = Exposition(histograms)
     provider = MeterProvider([exposition.reader], views=views())
-    instruments = create_instruments(provider.get_meter("pointsman"))
+    instruments = create_instruments(provider.get_meter("pointsman"), histograms)
     loaded = load_policy(POLICY)
     begin(instruments)
     admit(instruments, loaded)
@@ -48,8 +50,7 @@ async def main() -> None:
     signals = len(told[0].record.verdict.observations) if told[0].record else 0
     took = timed(lambda: [measure(instruments, handled) for handled in told * ROUNDS]) / (len(told) * ROUNDS)
     print(f"a request of {signals} signals: {took * 1e6:.0f} us")
-    labels = {"family": "keyword", "signal": "a", "status": "observed"}
-    record = partial(instruments.signal_duration.record, 0.01, labels)
+    record = partial(instruments.signal_duration.record, 0.01, "keyword", "a", "observed")
     print(f"a point of a histogram: {timed(lambda: [record() for _ in range(5000)]) / 5000 * 1e6:.1f} us")
     add = partial(instruments.observations.add, "keyword", "a", "observed", "true")
     print(f"a count of a tally: {timed(lambda: [add() for _ in range(50000)]) / 50000 * 1e6:.2f} us")

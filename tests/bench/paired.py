@@ -210,7 +210,9 @@ def running(workers: Mapping[str, Worker]) -> Iterator[Running]:
                 process.wait()
 
 
-def measure(place: Running, requests: int, body: bytes, connections: int = 1) -> dict[str, dict[str, float]]:
+def measure(
+    place: Running, requests: int, body: bytes, connections: int = 1, block: int = BLOCK
+) -> dict[str, dict[str, float]]:
     """For each: p50 and p99 in ms, what they are more than without a worker, and the worker's CPU in us a request."""
     clients = {name: [Client(port, body) for _ in range(connections)] for name, port in place.ports.items()}
     names = list(clients)
@@ -220,10 +222,10 @@ def measure(place: Running, requests: int, body: bytes, connections: int = 1) ->
     times: dict[str, list[float]] = {name: [] for name in names}
     before = {name: cpu_seconds(worker.pid) for name, worker in place.workers.items()}
     with ThreadPoolExecutor(connections) as pool:
-        for _ in range(requests // (BLOCK * connections)):
+        for _ in range(requests // (block * connections)):
             random.shuffle(names)
             for name in names:
-                asked = pool.map(lambda client: [client.ask() for _ in range(BLOCK)], clients[name])
+                asked = pool.map(lambda client: [client.ask() for _ in range(block)], clients[name])
                 times[name] += [seconds for row in asked for seconds in row]
     counted = len(times["none"])
     cpu = {name: (cpu_seconds(worker.pid) - before[name]) / counted for name, worker in place.workers.items()}

@@ -38,8 +38,9 @@ from router.extproc.telling.lines import write_line
 from router.extproc.telling.measures import admit, begin, measure
 from router.extproc.telling.teller import Teller
 from router.proto import ext_proc_pb2 as pb
+from router.telemetry.histograms import Histograms
 from router.telemetry.instruments import create_instruments
-from router.telemetry.log import JsonFormatter, LineHandler
+from router.telemetry.log import JsonFormatter, LineWriter, QueuedHandler
 from router.telemetry.prometheus import Exposition
 from router.telemetry.views import views
 
@@ -68,9 +69,10 @@ async def run(requests: int) -> dict[str, float]:
         path = Path(folder) / "policy.yaml"
         path.write_text(POLICY.format(port=1))
         loaded = load_policy(path)
-    exposition = Exposition()
+    histograms = Histograms()
+    exposition = Exposition(histograms)
     provider = MeterProvider([exposition.reader], views=views())
-    instruments = create_instruments(provider.get_meter("pointsman"))
+    instruments = create_instruments(provider.get_meter("pointsman"), histograms)
     begin(instruments)
     admit(instruments, loaded)
     told: list[Handled] = []
@@ -95,7 +97,7 @@ async def run(requests: int) -> dict[str, float]:
     answered, afterwards = [], []
     ring = Ring()
     tellings = (write_line, partial(measure, instruments), ring.take)
-    lines = LineHandler(io.StringIO())
+    lines = QueuedHandler(LineWriter(io.StringIO()).write, limit=1 << 20, pause=3600)
     lines.setFormatter(JsonFormatter())
     logging.getLogger().handlers[:] = [lines]
     logging.getLogger().setLevel(logging.INFO)
@@ -108,7 +110,6 @@ async def run(requests: int) -> dict[str, float]:
         for handled in told:
             for tell in tellings:
                 tell(handled)
-        lines.flush()
         afterwards.append((time.thread_time() - began) / len(told))
     house.close()
     collecting.close()

@@ -103,7 +103,7 @@ async def house(loaded: LoadedPolicy, desk: Desk | None) -> AsyncIterator[House]
         yield built
     finally:
         if desk is not None:
-            await asyncio.to_thread(desk.teller.close)
+            desk.teller.close()
         built.machinery.close()
 
 

@@ -1,9 +1,10 @@
 """What a second worker is worth: requests a second through Envoy with one worker and with two; in one paired run.
 
-    python tests/bench/two_workers.py [--blocks 10]
+    python tests/bench/two_workers.py [--blocks 10] [--pictures-alone]
 
-Every request brings a picture that was never seen, a JPEG as clients send them, so that the work is the image encoder's
-and little of it the moving of bytes; each worker runs one model call at a time. Two Envoys stand before the same
+Every request brings a picture and a page of text that were never seen, under signals that read both, so that the work
+is the encoders' and little of it the moving of bytes (`--pictures-alone` leaves the text and its signals out); each
+worker runs one model call at a time. Two Envoys stand before the same
 upstream, and blocks of requests go to the two in turn, four at a time. Bodies are made, and connections opened, before
 a block's clock starts; sending and reading is the client's work, and has to share the cores with Envoy and the workers.
 How much of the cores each of them took is told, so that it can be seen what was left for a second worker. Needs two
@@ -46,15 +47,29 @@ upstreams: [{{model: m, modalities: [text, image], cluster: local, endpoint: "ht
 default_model: m
 encoders: {{text: starter, vision: starter}}
 limits: {{decision_ms: 10000}}
-signals: {{image: {{xray: {{concepts: [a chest x-ray], threshold: 0.999}}}}}}
-decisions: [{{name: d, when: {{image: xray}}, route: {{models: [m]}}}}]
+signals:
+  image: {{xray: {{concepts: [a chest x-ray], threshold: 0.999}}}}
+{text}
+decisions:
+  - {{name: d, when: {{image: xray}}, route: {{models: [m]}}}}
+{decisions}
 """
+OF_TEXT = {
+    "text": "  domain: {field: {over: latest}}\n  jailbreak: {attack: {threshold: 0.999}}",
+    "decisions": """\
+  - {name: law, when: {all: [{domain: field, label: law}, {jailbreak: attack}]}, route: {models: [m]}}
+  - {name: attack, when: {jailbreak: attack}, route: {models: [m]}}""",
+}
+WORDS = ("signal", "railway", "window", "patient", "summer", "contract", "engine", "river", "letter", "morning")
+WORDS_OF_A_PAGE = 180
 
 
 class Pictures:
-    """Requests with a picture each, no two alike."""
+    """Requests with a picture each and so many `words` about it, no two alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: int) -> None:
+        self._words = words
+        self._random = random.Random(1)
         self._number = 0
         self._image = render("passport", FIRST_UNSEEN_SEED + 5).convert("RGB")
         self._image.thumbnail((512, 512))
@@ -65,7 +80,8 @@ class Pictures:
         # Other bytes each time, whatever the codec makes of a pixel.
         self._image.save(buffer, "JPEG", quality=90, comment=f"picture {self._number}")
         url = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
-        content = [{"type": "image_url", "image_url": {"url": url}}]
+        text = " ".join((f"Picture {self._number}.", *self._random.choices(WORDS, k=self._words)))
+        content = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": url}}]
         return json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode()
 
 
@@ -96,7 +112,10 @@ def spent_by(pids: dict[str, int]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=10)
-    blocks = parser.parse_args().blocks
+    parser.add_argument("--pictures-alone", action="store_true", help="no text, and no signals that read some")
+    options = parser.parse_args()
+    asked = dict.fromkeys(OF_TEXT, "") if options.pictures_alone else OF_TEXT
+    pictures = Pictures(0 if options.pictures_alone else WORDS_OF_A_PAGE)
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         run = Path(folder)
@@ -110,7 +129,7 @@ def main() -> None:
             upstream = free_port()
             start("upstream", sys.executable, str(HERE / "echo_upstream.py"), str(upstream))
             policy = run / "policy.yaml"
-            policy.write_text(POLICY.format(port=upstream))
+            policy.write_text(POLICY.format(port=upstream, **asked))
             sockets = [run / f"worker-{index}.sock" for index in range(3)]
             for index, socket in enumerate(sockets):
                 worker = [sys.executable, "-m", "router.extproc.worker", "--threads", "1"]
@@ -139,7 +158,7 @@ def main() -> None:
                 wait_for_port(port)
             time.sleep(2)
             pids = {name: process.pid for name, process in processes.items()}
-            print(json.dumps(measure(ports, blocks, pids), indent=2))
+            print(json.dumps(measure(ports, options.blocks, pids, pictures), indent=2))
         finally:
             for process in reversed(processes.values()):
                 process.terminate()
@@ -147,25 +166,27 @@ def main() -> None:
                 process.wait()
 
 
-def measure(ports: dict[int, int], blocks: int, pids: dict[str, int]) -> dict[str, object]:
-    pictures = Pictures()
+def measure(ports: dict[int, int], blocks: int, pids: dict[str, int], pictures: Pictures) -> dict[str, object]:
     rows = []
-    spent: dict[str, float] = dict.fromkeys(("workers", "envoys", "upstream", "client"), 0.0)
+    spent = {count: dict.fromkeys(("workers", "envoys", "upstream", "client"), 0.0) for count in ports}
     for number in range(blocks + 1):
         seconds = {}
         for count in random.sample([1, 2], 2):
             bodies = [pictures.body() for _ in range(BLOCK)]
             before = spent_by(pids)
             seconds[count] = block_seconds(ports[count], bodies)
-            if number and count == 2:
-                spent = {name: spent[name] + more - before[name] for name, more in spent_by(pids).items()}
+            if number:
+                spent[count] = {name: spent[count][name] + now - before[name] for name, now in spent_by(pids).items()}
         rows.append((seconds[1], seconds[2]))
     rows = rows[1:]
     return {
         "blocks": blocks,
         "body_bytes": len(pictures.body()),
-        "cores_taken_with_two": {
-            name: round(all_of / sum(two for _, two in rows), 3) for name, all_of in spent.items()
+        "cores_taken": {
+            count: {
+                name: round(all_of / sum(row[count - 1] for row in rows), 3) for name, all_of in spent[count].items()
+            }
+            for count in ports
         },
         "requests_a_second": {
             "one": round(BLOCK / median(one for one, _ in rows), 1),

@@ -59,7 +59,7 @@ async def keeping_house(policy: Path) -> AsyncIterator[Keeping]:
     provider = MeterProvider([metrics])
     instruments = create_instruments(provider.get_meter("test"))
     writer = RecordWriter(instruments.records_dropped, pause=0.01)
-    teller = Teller((), instruments.telemetry_dropped, pause=0.01)
+    teller = Teller((), instruments.telemetry_dropped)
     teller.start()
     house = await move_in(load_policy(policy), 1, records=writer, desk=Desk(teller), instruments=instruments)
     admit(instruments, house.loaded)
@@ -67,7 +67,7 @@ async def keeping_house(policy: Path) -> AsyncIterator[Keeping]:
         yield Keeping(house, metrics)
     finally:
         house.close()
-        await asyncio.to_thread(teller.close)
+        teller.close()
         await asyncio.to_thread(writer.close)
         provider.shutdown()
 

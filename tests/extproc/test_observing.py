@@ -121,7 +121,7 @@ async def test_records_say_whether_what_was_decided_was_done(
         await acting.judge(replace(CHAT, copy=True), chat("hello"))
         await observing.judge(CHAT, chat("hello"))
     rows = [record.__dict__["fields"] for record in caplog.records if record.getMessage() == "decision"]
-    assert [row()["enforced"] for row in rows] == [True, False, False]
+    assert [row["enforced"] for row in rows] == [True, False, False]
 
 
 async def test_only_bodies_of_llm_requests_are_read(acting: Pipeline) -> None:

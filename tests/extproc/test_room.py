@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from router.actions.edits import Edits
 from router.extproc.exchange import Exchange, FailureKind
 from router.extproc.head import RequestHead
-from router.extproc.memory import WORTHWHILE_BYTES, Trimmer
+from router.extproc.memory import FEW_BYTES, WORTHWHILE_BYTES, Trimmer
 from router.extproc.room import Room
 from router.proto import ext_proc_pb2 as pb
 from router.request.reply import Reply
@@ -212,18 +213,56 @@ def test_a_crowd_is_told_of_once_when_most_of_it_has_gone() -> None:
     assert [most for most in told[1:] if most >= 1600] == []
 
 
-async def test_memory_is_given_back_after_a_crowd_and_not_after_a_few() -> None:
-    trimmed = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    trimmer = Trimmer(lambda: loop.call_soon_threadsafe(trimmed.set), quiet=0.01)
+async def test_memory_is_given_back_after_a_crowd_and_not_after_small_bodies() -> None:
+    calls: list[None] = []
+    trimmer = Trimmer(lambda: calls.append(None), quiet=0.01, idle=3600)
     trimmer.after(WORTHWHILE_BYTES)
     async with asyncio.timeout(30):
         await trimmer.done()
-    assert trimmed.is_set()
-    trimmed.clear()
-    trimmer.after(WORTHWHILE_BYTES - 1)
+    assert len(calls) == 1
+    trimmer.after(FEW_BYTES - 1)
     await trimmer.done()
-    assert not trimmed.is_set()
+    assert len(calls) == 1
+
+
+async def test_memory_of_a_few_large_bodies_is_given_back_once_no_more_come() -> None:
+    calls: list[None] = []
+    trimmer = Trimmer(lambda: calls.append(None), quiet=3600, idle=0.01)
+    for _ in range(10):
+        trimmer.after(FEW_BYTES)
+    async with asyncio.timeout(30):
+        await trimmer.done()
+    assert len(calls) == 1
+
+
+async def test_bodies_that_go_while_memory_is_given_back_have_theirs_given_back_too() -> None:
+    calls: list[None] = []
+    trimming, go_on = threading.Event(), threading.Event()
+
+    def trim() -> None:
+        calls.append(None)
+        trimming.set()
+        go_on.wait(30)
+
+    trimmer = Trimmer(trim, quiet=0.01, idle=0.01)
+    trimmer.after(FEW_BYTES)
+    await asyncio.to_thread(trimming.wait, 30)
+    trimmer.after(FEW_BYTES)
+    go_on.set()
+    async with asyncio.timeout(30):
+        await trimmer.done()
+    assert len(calls) == 2
+
+
+async def test_a_few_bodies_do_not_put_off_what_follows_a_crowd() -> None:
+    calls: list[None] = []
+    trimmer = Trimmer(lambda: calls.append(None), quiet=0.01, idle=3600)
+    trimmer.after(FEW_BYTES)
+    trimmer.after(WORTHWHILE_BYTES)
+    trimmer.after(FEW_BYTES)
+    async with asyncio.timeout(30):
+        await trimmer.done()
+    assert len(calls) == 1
 
 
 async def test_a_crowd_that_comes_back_puts_it_off_and_the_end_stops_it() -> None:

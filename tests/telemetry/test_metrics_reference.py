@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from promtool import PROMTOOL, run_promtool
 
 from router.telemetry.catalogue import METRICS
+from router.telemetry.histograms import Histograms
 from router.telemetry.prometheus import SCRAPED, join
 from router.telemetry.views import views
 
@@ -105,8 +106,8 @@ def test_every_metric_is_exposed_with_exactly_its_labels(known: dict[str, set[st
         assert known[name] == {label.replace(".", "_") for label in metric.labels} | {"worker"}
 
 
-def test_there_is_one_view_a_metric_and_no_metric_is_there_twice() -> None:
-    assert len({metric.name for metric in METRICS}) == len(METRICS) == len(views())
+def test_there_is_one_view_or_tally_a_metric_and_no_metric_is_there_twice() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS) == len(views()) + len(Histograms().tallies)
     assert all(metric.buckets == tuple(sorted(set(metric.buckets))) for metric in METRICS)
     assert all(bool(metric.buckets) == (metric.kind == "histogram") for metric in METRICS)
 

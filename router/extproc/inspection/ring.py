@@ -1,6 +1,6 @@
 """The requests that a worker handled last, for whoever looks at it live: so many, and so many bytes.
 
-It is told in the teller's thread, off the request path, and asked from other threads. Documents are made only when
+It is told by the teller, off the request path, and asked from other threads. Documents are made only when
 somebody asks; until then the records themselves are held, which were made anyway.
 """
 

@@ -98,5 +98,5 @@ class Desk:
     tell_misses: TellMisses | None = None
 
     def telling(self, keep: Tell | None = None) -> Telling:
-        """For a policy whose requests are given to `keep` too, in the teller's thread."""
+        """For a policy whose requests are given to `keep` too, by the teller."""
         return Telling(self.teller.also(keep) if keep is not None else self.teller.tell, self.joiner)

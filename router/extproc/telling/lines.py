@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any, Final
 
 from opentelemetry.trace import format_span_id
@@ -17,11 +16,11 @@ _LEVELS: Final = {"decision": logging.INFO, "unreadable": logging.INFO, "failure
 
 
 def write_line(handled: Handled) -> None:
-    """Write it; its fields are put together when the log's own thread writes it."""
+    """Write it."""
     level = _LEVELS[handled.kind]
     if not logger.isEnabledFor(level):
         return
-    extra = {"fields": partial(fields_of, handled)}
+    extra = {"fields": fields_of(handled)}
     line = logger.makeRecord(logger.name, level, "", 0, handled.kind, (), None, extra=extra)
     line.created = handled.began / 1e9 + handled.seconds
     logger.handle(line)

@@ -1,7 +1,7 @@
 """Counts what is told of requests and of responses.
 
 Labels are kinds of ours and names of the policy: `admit` says which names those are, and whatever else turns up is
-counted as `other`. Called in the teller's thread.
+counted as `other`. Called by the teller.
 """
 
 from __future__ import annotations
@@ -118,26 +118,25 @@ def measure(instruments: Instruments, handled: Handled) -> None:
     api = _one_of(APIS, handled.api) if handled.api is not None else ""
     enforced = "true" if handled.enforced else "false"
     instruments.requests.add(decision, outcome, model, api, enforced)
-    instruments.decision_duration.record(handled.seconds, {"decision": decision, "outcome": outcome})
+    instruments.decision_duration.record(handled.seconds, decision, outcome)
     if handled.kind == "unreadable":
         instruments.unreadable.add(1, {"code": _one_of(CODES, handled.failure), "api": api})
     elif handled.kind == "failure" and handled.failure not in COUNTED_BEFORE:
         instruments.failures.add(1, {"kind": _one_of(PASSED, handled.failure)})
     if handled.body_bytes:
-        instruments.body_size.record(handled.body_bytes, {"api": api})
+        instruments.body_size.record(handled.body_bytes, api)
     if record is None:
         return
-    instruments.images.record(record.images, {"api": api})
+    instruments.images.record(record.images, api)
     for size in filter(None, handled.image_bytes):
-        instruments.image_size.record(size, {"api": api})
+        instruments.image_size.record(size, api)
     timed = instruments.pace.allows()
     for name, observation in record.verdict.observations.items():
         family, signal = _known(instruments, name)
         status = _one_of(STATUSES, observation.status)
         instruments.observations.add(family, signal, status, MATCHED[observation.matched])
         if timed and family in FAMILIES:
-            asked = {"family": family, "signal": signal, "status": status}
-            instruments.signal_duration.record(observation.duration, asked)
+            instruments.signal_duration.record(observation.duration, family, signal, status)
 
 
 def measure_response(instruments: Instruments, prices: Prices, facts: ResponseFacts) -> None:
@@ -149,18 +148,17 @@ def measure_response(instruments: Instruments, prices: Prices, facts: ResponseFa
     labels = {"model": model, "decision": decision, "status": status, "unread": unread}
     instruments.responses.add(1, labels)
     name, provider = OPERATIONS[facts.api] if facts.api is not None else (OTHER, OTHER)
-    operation = {"gen_ai.operation.name": name, "gen_ai.provider.name": provider, "gen_ai.request.model": model}
+    operation = (name, provider, model)
     if facts.whole is not None:
-        failed = {"error.type": status} if facts.status >= 400 else {}
-        instruments.operation_duration.record(facts.whole, {**operation, **failed})
+        instruments.operation_duration.record(facts.whole, *operation, status if facts.status >= 400 else "")
     if facts.first is not None:
-        instruments.first_chunk.record(facts.first, operation)
+        instruments.first_chunk.record(facts.first, *operation)
     usage = facts.usage
     for kind, count in (("input", usage.tokens_in), ("output", usage.tokens_out)):
         if count is not None:
-            instruments.token_usage.record(count, {**operation, "gen_ai.token.type": kind})
+            instruments.token_usage.record(count, *operation, kind)
     if facts.tokens_per_second is not None:
-        instruments.token_speed.record(facts.tokens_per_second, {"model": model})
+        instruments.token_speed.record(facts.tokens_per_second, model)
     price = prices.of(facts.model)
     if price is not None and (usage.tokens_in is not None or usage.tokens_out is not None):
         cost = (usage.tokens_in or 0) * price.input_per_million + (usage.tokens_out or 0) * price.output_per_million

@@ -1,11 +1,15 @@
-"""Tells of requests in a thread of its own, behind a bounded queue: nothing of it costs on the request path.
+"""Tells of requests once they are answered, in short slices between those that are being served.
 
-What finds the queue full is dropped and counted. What is told, and to whom, is given: lines of the log, measures,
-spans, records. One of those that fails costs the others nothing.
+On the event loop, since a thread of its own would contend for the interpreter with it: what is told costs no less
+there, and each request would wait for the thread's slices besides. What finds the queue full is dropped and counted.
+What is told, and to whom, is given: lines of the log, measures, spans, records. One of those that fails costs the
+others nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -24,15 +28,11 @@ logger = logging.getLogger(__name__)
 QUEUED: Final = 8192
 """Requests that may wait; one takes a few kB, most of it evidence."""
 
-PAUSE_SECONDS: Final = 0.02
-"""Between two looks at the queue: short, so that little piles up that requests would have to wait for. With the pause
-of the records' writer less than the second that a kill may cost."""
+SLICE_SECONDS: Final = 0.0005
+"""How long it works in one go while requests may wait: some ten requests' lines and measures."""
 
-SLICE_SECONDS: Final = 0.001
-"""How long it works in one go, while others may want the interpreter."""
-
-CLOSE_SECONDS: Final = 5.0
-"""How long the end of the process waits for what is still queued."""
+LONG_SLICE_SECONDS: Final = 0.005
+"""The same while so many wait to be told that some would soon be dropped."""
 
 TellResponse = Callable[[ResponseFacts], None]
 
@@ -41,8 +41,6 @@ class Teller:
     """Takes what was handled from any thread and hands it to each of `tellings`, in order.
 
     `dropped` counts what was lost, by `kind`: `request`, `response`.
-
-    The thread is not woken for a request: it would contend for the interpreter with the next one.
     """
 
     def __init__(
@@ -51,24 +49,24 @@ class Teller:
         dropped: Counter,
         responses: Sequence[TellResponse] = (),
         limit: int = QUEUED,
-        pause: float = PAUSE_SECONDS,
     ) -> None:
-        """Nothing runs before `start`. `responses` are told what was read of responses, in the same thread."""
+        """Only queues before `start`. `responses` are told what was read of responses."""
         self._tellings = tuple(tellings)
         self._responses = tuple(responses)
         self._dropped = dropped
         self._limit = limit
-        self._pause = pause
         self._queue: deque[tuple[Sequence[Callable[[Any], None]], Any]] = deque()
         self._refused: Counting[str] = Counting()
         self._failing: set[str] = set()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telling", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._planned = False
 
     def start(self) -> None:
-        """Begin to tell; once more does nothing."""
-        if not self._thread.is_alive() and not self._closing.is_set():
-            self._thread.start()
+        """Begin to tell, on the event loop that runs; once more does nothing."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._plan()
 
     def tell(self, handled: Handled) -> None:
         """Queue it; never waits."""
@@ -88,24 +86,52 @@ class Teller:
         self._put(self._responses, facts)
 
     def close(self) -> None:
-        """Tell what is queued, for at most CLOSE_SECONDS."""
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join(CLOSE_SECONDS)
+        """Tell what is queued, all of it; what comes later is only queued. On the loop's thread."""
+        self._loop = None
+        self._work(None)
 
     def _put(self, tellings: Sequence[Callable[[Any], None]], fact: Handled | ResponseFacts) -> None:
         if len(self._queue) < self._limit:
             self._queue.append((tellings, fact))
         else:
             self._refused[_kind(fact)] += 1
+        if not self._planned:
+            self._plan()
 
-    def _run(self) -> None:
-        while not self._closing.wait(self._pause):
-            self._work()
-        self._work()
+    def _plan(self) -> None:
+        loop = self._loop
+        if loop is None:
+            return
+        if threading.get_ident() == self._thread:
+            self._planned = True
+            loop.call_soon(self._after_answers)
+        else:
+            # A loop that has ended takes no more, and nobody tells any more.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._after_answers)
 
-    def _work(self) -> None:
-        began = time.perf_counter()
+    def _after_answers(self) -> None:
+        # The answer of whoever was just handled is written in this turn of the loop.
+        self._planned = True
+        self._next_slice()
+
+    def _next_slice(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon(self._slice)
+
+    def _slice(self) -> None:
+        self._work(SLICE_SECONDS if len(self._queue) < self._limit / 2 else LONG_SLICE_SECONDS)
+        if self._queue:
+            self._next_slice()
+            return
+        self._planned = False
+        # Another thread may have put something after the look at the queue, and seen that a slice was planned.
+        if self._queue:
+            self._plan()
+
+    def _work(self, seconds: float | None) -> None:
+        """Tell for so long, and of at least one; None is for as long as it takes."""
+        end = None if seconds is None else time.perf_counter() + seconds
         while self._queue:
             tellings, fact = self._queue.popleft()
             for telling in tellings:
@@ -113,14 +139,12 @@ class Teller:
                     telling(fact)
                 except Exception as error:
                     self._failed(fact, error)
-            # Let go of the interpreter: whoever serves requests should not wait for all that is queued. Who has let go
-            # of it gets it back after as much as 5 ms, so not for each, and no more when requests would be dropped.
-            if time.perf_counter() - began > SLICE_SECONDS and len(self._queue) < self._limit / 2:
-                time.sleep(0)
-                began = time.perf_counter()
-        refused, self._refused = self._refused, Counting()
-        for kind, count in refused.items():
-            self._dropped.add(count, {"kind": kind})
+            if end is not None and time.perf_counter() > end:
+                break
+        if self._refused:
+            refused, self._refused = self._refused, Counting()
+            for kind, count in refused.items():
+                self._dropped.add(count, {"kind": kind})
 
     def _failed(self, fact: Handled | ResponseFacts, error: Exception) -> None:
         """One line a kind, since every request may fail alike. The message may quote a request; the type can't."""

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import router
 from router.config.load import LoadedPolicy, parse_policy
@@ -40,10 +39,12 @@ from router.extproc.telling.measures import (
 )
 from router.extproc.telling.teller import Teller
 from router.extproc.usage import Usage
+from router.telemetry.histograms import Histograms
 from router.telemetry.instruments import Instruments, create_instruments
 from router.telemetry.names import MOST_NAMES, Names
 from router.telemetry.tally import Pace
 from router.telemetry.views import MOST_SERIES, views
+from tests.telemetry.histogram_reader import HistogramReader
 
 POLICY = """\
 version: 1
@@ -69,7 +70,7 @@ class Counted:
     """Instruments and what they counted."""
 
     instruments: Instruments
-    reader: InMemoryMetricReader
+    reader: HistogramReader
 
     def points(self) -> dict[str, list[Any]]:
         data = self.reader.get_metrics_data()
@@ -91,9 +92,10 @@ class Counted:
 
 @pytest.fixture
 def counted() -> Iterator[Counted]:
-    reader = InMemoryMetricReader()
+    histograms = Histograms()
+    reader = HistogramReader(histograms)
     provider = MeterProvider([reader], views=views(), shutdown_on_exit=False)
-    yield Counted(create_instruments(provider.get_meter("pointsman")), reader)
+    yield Counted(create_instruments(provider.get_meter("pointsman"), histograms), reader)
     provider.shutdown()
 
 
@@ -214,9 +216,10 @@ async def test_ten_thousand_hostile_requests_make_no_new_series(counted: Counted
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20))
 def test_words_that_no_policy_has_are_one_series(words: list[str]) -> None:
-    reader = InMemoryMetricReader()
+    histograms = Histograms()
+    reader = HistogramReader(histograms)
     provider = MeterProvider([reader], views=views(), shutdown_on_exit=False)
-    counted = Counted(create_instruments(provider.get_meter("pointsman")), reader)
+    counted = Counted(create_instruments(provider.get_meter("pointsman"), histograms), reader)
     admit(counted.instruments, policy())
     try:
         for word in words:

@@ -1,9 +1,9 @@
-"""Requests are told behind a bounded queue, in a thread of its own."""
+"""Requests are told behind a bounded queue, between those that are served."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,8 +17,13 @@ from router.extproc.telling.teller import Teller
 from router.extproc.usage import NOTHING_SAID
 from router.telemetry.instruments import Instruments, create_instruments
 
-NEVER = 3600.0
 FACTS = ResponseFacts("m", "d", "r", 200, False, NOTHING_SAID, None, 1.0, "")
+
+
+async def turns(count: int = 10) -> None:
+    """Of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 def one(identifier: str = "id", **rest: object) -> Handled:
@@ -45,13 +50,12 @@ def dropped(reader: InMemoryMetricReader) -> dict[str, int]:
     return {str((p.attributes or {})["kind"]): int(p.value) for p in points}  # type: ignore[union-attr]
 
 
-def test_what_is_queued_is_told_in_order_before_the_end(instruments: Instruments) -> None:
+async def test_what_is_queued_is_told_in_order_and_before_the_end(instruments: Instruments) -> None:
     told: list[str] = []
     teller = Teller(
         (lambda handled: told.append(handled.identifier),),
         instruments.telemetry_dropped,
         (lambda facts: told.append(facts.model),),
-        pause=NEVER,
     )
     teller.start()
     teller.tell(one("1"))
@@ -62,22 +66,70 @@ def test_what_is_queued_is_told_in_order_before_the_end(instruments: Instruments
     assert told == ["1", "m", "2", "kept 2"]
 
 
-def test_it_tells_without_being_closed(instruments: Instruments) -> None:
-    done = threading.Event()
-    teller = Teller((lambda _: done.set(),), instruments.telemetry_dropped, pause=0.01)
+async def test_it_tells_without_being_closed_once_the_answer_is_written(instruments: Instruments) -> None:
+    happened: list[str] = []
+    teller = Teller((lambda handled: happened.append(handled.identifier),), instruments.telemetry_dropped)
+    teller.tell(one("before the start"))
     teller.start()
     teller.start()
-    teller.tell(one())
-    assert done.wait(30)
+    loop = asyncio.get_running_loop()
+    teller.tell(one("told"))
+    loop.call_soon(happened.append, "answered")
+    await turns()
+    assert happened == ["answered", "before the start", "told"]
     teller.close()
     teller.close()
 
 
-def test_what_finds_the_queue_full_is_counted(instruments: Instruments, reader: InMemoryMetricReader) -> None:
+async def test_others_have_their_turn_between_slices(instruments: Instruments, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.extproc.telling.teller.SLICE_SECONDS", 0.0)
+    happened: list[str] = []
+    teller = Teller((lambda handled: happened.append(handled.identifier),), instruments.telemetry_dropped)
+    teller.start()
+    for number in range(3):
+        teller.tell(one(str(number)))
+    await turns(2)
+    asyncio.get_running_loop().call_soon(happened.append, "a request")
+    await turns()
+    assert happened[0] == "0" and happened.index("a request") < happened.index("2")
+    assert [what for what in happened if what != "a request"] == ["0", "1", "2"]
+
+
+async def test_threads_may_tell_while_the_loop_does(instruments: Instruments) -> None:
     told: list[str] = []
-    teller = Teller(
-        (lambda handled: told.append(handled.identifier),), instruments.telemetry_dropped, limit=3, pause=NEVER
-    )
+    all_told = asyncio.Event()
+
+    def take(handled: Handled) -> None:
+        told.append(handled.identifier)
+        if len(told) == 800:
+            all_told.set()
+
+    teller = Teller((take,), instruments.telemetry_dropped)
+    teller.start()
+
+    def tell_some(name: str) -> None:
+        for number in range(200):
+            teller.tell(one(f"{name}{number}"))
+
+    await asyncio.gather(*(asyncio.to_thread(tell_some, name) for name in "abcd"))
+    await asyncio.wait_for(all_told.wait(), 30)
+    for name in "abcd":
+        assert [each for each in told if each[0] == name] == [f"{name}{number}" for number in range(200)]
+    teller.close()
+
+
+async def test_who_tells_after_the_end_is_not_disturbed(instruments: Instruments) -> None:
+    teller = Teller((), instruments.telemetry_dropped)
+    teller.start()
+    teller.close()
+    teller.tell(one())
+    await asyncio.to_thread(teller.tell, one())
+    await turns()
+
+
+async def test_what_finds_the_queue_full_is_counted(instruments: Instruments, reader: InMemoryMetricReader) -> None:
+    told: list[str] = []
+    teller = Teller((lambda handled: told.append(handled.identifier),), instruments.telemetry_dropped, limit=3)
     teller.start()
     for number in range(10):
         teller.tell(one(str(number)))
@@ -87,7 +139,7 @@ def test_what_finds_the_queue_full_is_counted(instruments: Instruments, reader: 
     assert dropped(reader) == {"request": 7, "response": 1}
 
 
-def test_a_telling_that_fails_costs_the_others_nothing_and_is_said_once(
+async def test_a_telling_that_fails_costs_the_others_nothing_and_is_said_once(
     instruments: Instruments, reader: InMemoryMetricReader, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str] = []
@@ -95,30 +147,17 @@ def test_a_telling_that_fails_costs_the_others_nothing_and_is_said_once(
     def broken(handled: Handled) -> None:
         raise ValueError(f"CANARY {handled.identifier}")
 
-    teller = Teller(
-        (broken, lambda handled: told.append(handled.identifier)), instruments.telemetry_dropped, pause=NEVER
-    )
+    teller = Teller((broken, lambda handled: told.append(handled.identifier)), instruments.telemetry_dropped)
     teller.start()
     for number in range(5):
         teller.tell(one(str(number)))
-    teller.close()
+    await turns()
     assert told == ["0", "1", "2", "3", "4"]
     assert dropped(reader) == {"request": 5}
     [record] = caplog.records
     assert record.__dict__["fields"] == {"error_type": "ValueError"}
     assert "CANARY" not in caplog.text
-
-
-def test_one_that_hangs_does_not_hold_up_the_end_for_ever(
-    instruments: Instruments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("router.extproc.telling.teller.CLOSE_SECONDS", 0.05)
-    release = threading.Event()
-    teller = Teller((lambda _: release.wait(60) and None,), instruments.telemetry_dropped, pause=NEVER)
-    teller.start()
-    teller.tell(one())
     teller.close()
-    release.set()
 
 
 def test_a_line_bears_the_time_of_the_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,4 +166,4 @@ def test_a_line_bears_the_time_of_the_answer(caplog: pytest.LogCaptureFixture) -
     [record] = caplog.records
     assert record.created == 10**9 + 0.5
     assert record.getMessage() == "failure"
-    assert record.__dict__["fields"]() == {"record": "id", "kind": "deadline"}
+    assert record.__dict__["fields"] == {"record": "id", "kind": "deadline"}
