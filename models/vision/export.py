@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import shutil
 import tempfile
 from dataclasses import asdict
@@ -26,6 +27,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from models.rendering import BUNDLED_FONT, FIRST_UNSEEN_SEED, render
+from models.rendering.art import Art
+from models.rendering.nowhere import NOWHERE
 
 from .augment import SIZE
 from .bank import build
@@ -38,9 +41,14 @@ from .tower import MEAN, STD, Tower
 from .train import embed_images, normalised
 from .weights import averaged
 
+STRANGE = "blot"
+"""A golden image of nothing known: on the others the gate does next to nothing, so that its drift would not show."""
 GOLDEN = (("passport", "png"), ("chest_radiograph", "jpg"), ("code", "png"), ("car", "jpg"), ("landscape", "jpg"))
 MIN_COSINE = 0.99999
-DESCRIPTION = "SigLIP-trained image tower: EfficientNet-Lite0 trunk, attention pooling head, in MiniLM's space"
+DESCRIPTION = (
+    "SigLIP-trained image tower: EfficientNet-Lite0 trunk, attention pooling head, a gate against strange images, "
+    "in MiniLM's space"
+)
 
 
 def write_weights(tower: Tower, file: Path) -> None:
@@ -95,12 +103,18 @@ def write_graph(tower: Tower, weights: Path, file: Path, size: int) -> None:
     onnx.save(model, str(file))
 
 
+def _golden(kind: str, seed: int) -> Image.Image:
+    if kind != STRANGE:
+        return render(kind, seed, BUNDLED_FONT)
+    return NOWHERE[kind](Art(random.Random(f"{kind}:{seed}"), BUNDLED_FONT)).convert("RGB")
+
+
 def write_golden(tower: Tower, folder: Path, preprocessing: Preprocessing) -> list[str]:
     """Render the golden images and embed them with PyTorch; returns their names."""
     folder.mkdir()
     names = []
-    for index, (kind, ending) in enumerate(GOLDEN):
-        image = render(kind, FIRST_UNSEEN_SEED + 500 + index, BUNDLED_FONT)
+    for index, (kind, ending) in enumerate((*GOLDEN, (STRANGE, "jpg"))):
+        image = _golden(kind, FIRST_UNSEEN_SEED + 500 + index)
         image.thumbnail((360, 360))
         file = folder / f"{index:03d}.{ending}"
         if ending == "jpg":

@@ -1,4 +1,4 @@
-"""Make the starter vision pack from the collected images: render, train in three stages, export.
+"""Make the starter vision pack from the collected images: render, train in three stages, fit the gate, export.
 
     python -m models.vision.recipe --data IMAGES/train --work SCRATCH
 
@@ -25,6 +25,8 @@ def steps(data: Path, work: Path, out: Path) -> list[list[str]]:
     earlier = work / "earlier"
     common = ["--data", str(data), "--rendered", rendered, "--cache", cache]
     onto = ["--data", str(data), "--cache", cache]
+    mean = [third, f"{third}/average-260.pt", str(earlier / "vision.safetensors")]
+    gated = str(work / "gated.safetensors")
     averages = [str(work / "first/average-700.pt"), str(work / "second/average-300.pt")]
     return [
         ["prepare", "--out", rendered, "--data", str(data)],
@@ -32,7 +34,8 @@ def steps(data: Path, work: Path, out: Path) -> list[list[str]]:
         ["train", *common, "--run", second, "--stage", "second", "--start", first],
         ["export", second, *averages, *onto, "--kept", str(HOLD_OUT_SHARE), "--out", str(earlier)],
         ["train", *common, "--run", third, "--stage", "third", "--start", str(earlier / "vision.safetensors")],
-        ["export", third, f"{third}/average-260.pt", str(earlier / "vision.safetensors"), *onto, "--out", str(out)],
+        ["gate", *mean, *common, "--work", str(work / "gate"), "--out", gated],
+        ["export", gated, *onto, "--out", str(out)],
     ]
 
 

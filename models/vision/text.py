@@ -59,6 +59,10 @@ class TextTower:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(256)
 
+    def vocabulary(self) -> list[str]:
+        """The word pieces that the tokenizer knows."""
+        return list(self._tokenizer.get_vocab(with_added_tokens=False))
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """In batches of equal length, so that nothing is padded and no mask is needed."""
         encoded = [self._tokenizer.encode(text).ids for text in texts]

@@ -1,7 +1,7 @@
 """The image tower as PyTorch runs it: the reference that the served graph is held against.
 
-An EfficientNet-Lite0 trunk, the attention pooling head of SigLIP over its 7 x 7 map, and a projection into the text
-tower's space. Not for serving: the pack's ONNX graph is.
+An EfficientNet-Lite0 trunk, the attention pooling head of SigLIP over its map, a projection into the text tower's
+space, and a gate that turns what it has not learned away from all texts. Not for serving: the pack's ONNX graph is.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ FEATURES = 1280
 DIMENSION = 384
 HEADS = 6
 MLP = 256
+GATE = 64
+QUIET = 16
+# How far a whole stranger is turned: its cosines shrink to 1 / sqrt(1 + TURN ** 2) of what they were.
+TURN = 4.0
 MEAN = 127.0
 STD = 128.0
 
@@ -166,8 +170,47 @@ class AttentionPool(nn.Module):
         return mixed
 
 
+class Gate(nn.Module):
+    """How strange an image is, and where strange images are turned to.
+
+    `forward` takes features (n, f) and unit vectors (n, 384) and gives unit vectors. An image of strangeness g, from 0
+    to 1, gets `TURN * g` of a unit vector added that lies in the few directions in which no text has anything to speak
+    of (`quiet`, rows orthonormal, see `gate.quiet_directions`). So all its cosines with texts shrink by one factor, and
+    which text is nearest stays as it is. Where in those directions an image goes follows from its features
+    (`place`), so that strange images stay apart from each other.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("scale", torch.ones(features))
+        self.fc1 = nn.Linear(features, GATE)
+        self.fc2 = nn.Linear(GATE, 1)
+        self.register_buffer("place", torch.zeros(QUIET, features))
+        self.register_buffer("quiet", torch.zeros(QUIET, DIMENSION))
+
+    def standardised(self, features: Tensor) -> Tensor:
+        """Each feature around 0, with a spread of 1."""
+        mean, scale = self.get_buffer("mean"), self.get_buffer("scale")
+        return (features - mean) * scale
+
+    def logit(self, standard: Tensor) -> Tensor:
+        """(n, 1); above 0 where an image is rather strange than known."""
+        logit: Tensor = self.fc2(fn.relu(self.fc1(standard)))
+        return logit
+
+    def forward(self, features: Tensor, unit: Tensor) -> Tensor:
+        """See the class."""
+        standard = self.standardised(features)
+        place = standard @ self.get_buffer("place").T
+        away = place / (place.norm(dim=-1, keepdim=True) + 1e-6) @ self.get_buffer("quiet")
+        turned = unit + TURN * torch.sigmoid(self.logit(standard)) * away
+        unit_again: Tensor = turned / turned.norm(dim=-1, keepdim=True)
+        return unit_again
+
+
 class Tower(nn.Module):
-    """Pixels (normalised, 224 x 224) to a unit vector in the text tower's space."""
+    """Pixels (normalised, 256 x 256 when served) to a unit vector in the text tower's space."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,11 +220,19 @@ class Tower(nn.Module):
         self.pool = AttentionPool(DIMENSION, HEADS, MLP)
         self.projection = nn.Linear(DIMENSION, DIMENSION)
         self.dropout = nn.Dropout(0.1)
+        # With no weights of its own it changes nothing: `quiet` is zero.
+        self.gate = Gate(DIMENSION + FEATURES)
+
+    def seen(self, pixel_values: Tensor) -> tuple[Tensor, Tensor]:
+        """What the gate judges by, (n, 1664), and unit vectors before it, (n, 384)."""
+        features = self.trunk(pixel_values)
+        tokens = self.token_norm(self.tokens(self.dropout(features.flatten(2).transpose(1, 2))))
+        pooled = self.pool(tokens)
+        projected: Tensor = self.projection(pooled)
+        unit: Tensor = projected / projected.norm(dim=-1, keepdim=True)
+        return torch.cat([pooled, features.mean((2, 3))], dim=-1), unit
 
     def forward(self, pixel_values: Tensor) -> Tensor:
         """See the class."""
-        features = self.trunk(pixel_values)
-        tokens = self.token_norm(self.tokens(self.dropout(features.flatten(2).transpose(1, 2))))
-        projected: Tensor = self.projection(self.pool(tokens))
-        unit: Tensor = projected / projected.norm(dim=-1, keepdim=True)
-        return unit
+        turned: Tensor = self.gate(*self.seen(pixel_values))
+        return turned

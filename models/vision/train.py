@@ -348,7 +348,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> None:
 
     tower = Tower()
     if arguments.start:
-        take(tower, read_weights(arguments.start))
+        # A gate is fitted to a finished tower and would mean nothing to one that goes on learning.
+        start = read_weights(arguments.start)
+        take(tower, {name: tensor for name, tensor in start.items() if not name.startswith("gate.")})
     else:
         tower.trunk.load_imagenet(torch.load(trunk_weights(), weights_only=True))
     tower = tower.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

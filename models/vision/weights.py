@@ -24,9 +24,12 @@ def read_weights(place: Path) -> dict[str, Tensor]:
 
 
 def take(tower: Tower, state: dict[str, Tensor]) -> None:
-    """Put them into the tower; only BatchNorm's counters of training steps, which nothing reads, may be absent."""
+    """Put them into the tower; only BatchNorm's counters of training steps, which nothing reads, and the gate's whole
+    may be absent."""
     missing, unexpected = tower.load_state_dict(state, strict=False)
-    if unexpected or any(not name.endswith("num_batches_tracked") for name in missing):
+    gate = [name for name in missing if name.startswith("gate.")]
+    counters = [name for name in missing if name.endswith("num_batches_tracked")]
+    if unexpected or len(missing) > len(gate) + len(counters) or len(gate) not in (0, len(tower.gate.state_dict())):
         raise SystemExit(f"the weights do not fit the tower: {missing} {unexpected}")
 
 
@@ -37,7 +40,11 @@ def averaged(places: Sequence[Path]) -> Tower:
     along one path keeps more of both.
     """
     states = [read_weights(place) for place in places]
-    names = [name for name, tensor in states[0].items() if tensor.dtype.is_floating_point]
+    names = [
+        name
+        for name, tensor in states[0].items()
+        if tensor.dtype.is_floating_point and all(name in state for state in states)
+    ]
     tower = Tower()
     take(tower, {name: torch.stack([state[name] for state in states]).mean(0) for name in names})
     return tower.eval()

@@ -183,7 +183,7 @@ def test_the_shipped_vision_pack_names_a_digest_for_every_golden_image() -> None
     pack = read_pack(shipped_folder() / "starter-vision")
     assert undigested_images(pack.manifest) == ()
     images = [file for file in carried_files(pack.manifest) if file.path.endswith((".png", ".jpg"))]
-    assert len(images) == 5
+    assert len(images) == 6
     assert faults(pack.folder, images) == []
 
 
