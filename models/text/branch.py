@@ -47,12 +47,14 @@ class Layer(nn.Module):
         both(self.narrow, "output.dense")
         both(self.second_norm, "output.LayerNorm")
 
-    def forward(self, states: Tensor, blocked: Tensor) -> Tensor:
-        """(n, p, 384) to the same; `blocked` (n, 1, 1, p) is 0 where there is something."""
-        n, p, _ = states.shape
-        query, key, value = self.mixed(states).view(n, p, 3, HEADS, SIZE).permute(2, 0, 3, 1, 4).unbind(0)
-        shares = torch.softmax(query @ key.transpose(-1, -2) * SIZE**-0.5 + blocked, -1)
-        seen = (shares @ value).transpose(1, 2).reshape(n, p, WIDTH)
+    def forward(self, states: Tensor, blocked: Tensor | None = None) -> Tensor:
+        """(n, p, 384) to the same; `blocked` (n, 1, 1, p) is 0 where there is something, which is everywhere if not
+        given."""
+        n = int(states.shape[0])
+        query, key, value = self.mixed(states).view(n, -1, 3, HEADS, SIZE).permute(2, 0, 3, 1, 4).unbind(0)
+        likeness = query @ key.transpose(-1, -2) * SIZE**-0.5
+        shares = torch.softmax(likeness if blocked is None else likeness + blocked, -1)
+        seen = (shares @ value).transpose(1, 2).reshape(n, -1, WIDTH)
         states = self.first_norm(states + self.joined(seen))
         return self.second_norm(states + self.narrow(functional.gelu(self.wide(states))))
 
@@ -67,11 +69,15 @@ class Branch(nn.Module):
         self.out = nn.Linear(64, 1)
         self.dropout = nn.Dropout(0.2)
 
-    def forward(self, pairs: Tensor, there: Tensor, means: Tensor, patterns: Tensor) -> Tensor:
-        """(n, 1) for pairs (n, p, 384), which of them are there (n, p), means of layer 6 (n, 384), patterns (n, P)."""
-        beyond = (1.0 - there) * FAR
-        states = self.layer(pairs, beyond[:, None, None, :])
-        mean = (states * there[:, :, None]).sum(1) / there.sum(1, keepdim=True)
-        greatest = (states + beyond[:, :, None]).amax(1)
+    def forward(self, pairs: Tensor, means: Tensor, patterns: Tensor, there: Tensor | None = None) -> Tensor:
+        """(n, 1) for pairs (n, p, 384), means of layer 6 (n, 384), patterns (n, P); `there` (n, p) is 0 for padding."""
+        if there is None:
+            states = self.layer(pairs)
+            mean, greatest = states.mean(1), states.amax(1)
+        else:
+            beyond = (1.0 - there) * FAR
+            states = self.layer(pairs, beyond[:, None, None, :])
+            mean = (states * there[:, :, None]).sum(1) / there.sum(1, keepdim=True)
+            greatest = (states + beyond[:, :, None]).amax(1)
         known = self.dropout(torch.cat([mean, greatest, means], 1))
         return self.out(functional.gelu(self.hidden(torch.cat([known, patterns], 1))))

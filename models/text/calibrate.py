@@ -61,6 +61,18 @@ def threshold(negative: Floats, rate: float = 0.01) -> float:
     return float((ordered[allowed] + above) / 2)
 
 
+def rising(values: Floats) -> Floats:
+    """The curve that never falls and is nearest to the values in squares (isotonic regression), (n,) of (n,)."""
+    blocks: list[tuple[float, int]] = []
+    for value in values:
+        total, count = float(value), 1
+        while blocks and blocks[-1][0] * count >= total * blocks[-1][1]:
+            before, several = blocks.pop()
+            total, count = total + before, count + several
+        blocks.append((total, count))
+    return np.repeat([total / count for total, count in blocks], [count for _, count in blocks])
+
+
 def reliability(
     probabilities: Floats, hits: NDArray[np.bool_], weights: Floats, bins: int = 10
 ) -> list[tuple[float, float, int]]:

@@ -2,7 +2,7 @@
 
 Logistic regression on the tower's own embedding, and the likeness to the nearest of labelled texts; their
 log-probabilities are summed. Our questions are held out a fifth at a time, which gives the
-temperature, and the confidence from which on nine of ten answers are right.
+temperature, and the confidence from which on an answer is right in nine of ten cases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from models.text import dedupe
-from models.text.calibrate import reliability, softmax, temperature, wilson
+from models.text.calibrate import reliability, rising, softmax, temperature, wilson
 from models.text.domain_data import Labelled, labelled
 from models.text.domain_head import DomainHead
 from models.text.encoder import WIDTH, Encoder
@@ -58,15 +58,17 @@ def held_out(vectors: Vectors, labels: Mapping[str, NDArray[np.int64]]) -> NDArr
 
 
 def confident(probabilities: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    """The least confidence from which on `WANTED` of the answers are right even at the low end of the interval.
+    """The least confidence from which on an answer, by itself, is right in `WANTED` of the cases.
 
-    Our questions are easier than strangers' ones, and few: the share itself would promise too much.
+    What all answers above a bound are right in, together, hides that those just above it are right in six of ten, and
+    strangers' questions have more of these than ours. So it is the share at each confidence that has to reach `WANTED`,
+    as the best rising curve through the held-out answers gives it.
     """
-    order = np.argsort(-probabilities.max(axis=1))
-    right = np.cumsum(probabilities.argmax(axis=1)[order] == labels[order])
-    lows = np.array([wilson(int(hits), place + 1)[0] for place, hits in enumerate(right)])
-    enough = np.flatnonzero(lows >= WANTED)
-    return float(probabilities.max(axis=1)[order][enough[-1]]) if len(enough) else 1.0
+    sure = probabilities.max(axis=1)
+    order = np.argsort(sure)
+    curve = rising((probabilities.argmax(axis=1) == labels)[order].astype(np.float64))
+    enough = np.flatnonzero(curve >= WANTED)
+    return float(sure[order][enough[0]]) if len(enough) else 1.0
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ import torch
 import yaml
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
-from torch.nn import functional
 
 from models.text.branch import Branch
 from models.text.calibrate import sigmoid, softmax
@@ -51,7 +50,7 @@ LABEL = {
     "complexity": "complex",
 }
 WINDOWS = {"domain": "mean", "creative": "mean", "fact_check": "mean"}
-INPUTS = (*(f"hidden_{layer}" for layer in LAYERS), "attention_mask", "token_shapes", "patterns")
+INPUTS = (*(f"hidden_{layer}" for layer in LAYERS), "token_shapes", "patterns")
 
 
 class Heads(nn.Module):
@@ -71,27 +70,28 @@ class Heads(nn.Module):
         return ["domain", "jailbreak", "pii", *self.binary_names]
 
     def forward(
-        self, h0: Tensor, h2: Tensor, h4: Tensor, h6: Tensor, mask: Tensor, shapes: Tensor, patterns: Tensor
+        self, h0: Tensor, h2: Tensor, h4: Tensor, h6: Tensor, shapes: Tensor, patterns: Tensor
     ) -> tuple[Tensor, ...]:
-        """Logits by head."""
-        there = mask.to(h0.dtype)
-        count = there.sum(1, keepdim=True)
-        last, fourth = ((states * there[:, :, None]).sum(1) / count for states in (h6, h4))
-        embedding = functional.normalize(last, dim=1)
-        asked = self.binary(torch.cat([embedding, functional.normalize(fourth, dim=1)], 1))
-        pairs, pairs_there = paired(h4, there)
-        jailbreak = self.jailbreak(pairs, pairs_there, last, patterns)
-        tags = self.pii([h0, h2, h4, h6], shapes, there)
+        """Logits by head, of one window: without padding there is nothing to leave out, which would cost as much as a
+        head."""
+        last, fourth = h6.mean(1), h4.mean(1)
+        embedding = unit(last)
+        asked = self.binary(torch.cat([embedding, unit(fourth)], 1))
+        jailbreak = self.jailbreak(paired(h4), last, patterns)
+        tags = self.pii([h0, h2, h4, h6], shapes, torch.ones(1, 1))
         return self.domain(embedding), jailbreak, tags, *asked.split(1, 1)
 
 
-def paired(states: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-    """Means of two tokens each (n, p, 384), and which pairs are there (n, p)."""
-    n, t, width = states.shape
-    even = (t + 1) // 2 * 2
-    counts = functional.pad(there, (0, 1))[:, :even].reshape(n, -1, 2).sum(2)
-    sums = functional.pad(states * there[:, :, None], (0, 0, 0, 1))[:, :even].reshape(n, -1, 2, width).sum(2)
-    return sums / counts.clamp(min=1)[:, :, None], (counts > 0).to(states.dtype)
+def unit(rows: Tensor) -> Tensor:
+    """Rows of length one."""
+    return rows / rows.norm(dim=1, keepdim=True)
+
+
+def paired(states: Tensor) -> Tensor:
+    """Means of two tokens each, (1, p, 384) of (1, t, 384); an odd one at the end stays alone."""
+    padded = torch.cat([states, states[:, -1:]], 1)
+    seconds = padded[:, 1::2]
+    return (padded[:, : 2 * seconds.shape[1] : 2] + seconds) / 2
 
 
 def load(work: Path) -> Heads:
@@ -116,21 +116,14 @@ def feed(hidden: Hidden, window: Window) -> dict[str, np.ndarray[Any, Any]]:
     begin = int(window.ranges[0, 0]) if size else 0
     shapes[0, 1 : size + 1] = token_shapes(own, window.ranges - np.int32(begin))
     given = {f"hidden_{layer}": states[None] for layer, states in hidden.items()}
-    mask = np.ones((1, size + 2), np.int64)
-    return {**given, "attention_mask": mask, "token_shapes": shapes, "patterns": pattern_features(own)[None]}
+    return {**given, "token_shapes": shapes, "patterns": pattern_features(own)[None]}
 
 
 def write_graph(heads: Heads, out: Path) -> None:
     """Trace, then seven bits for the products of the jailbreak head's layer."""
-    n, t = 1, 8
-    example = (
-        *(torch.randn(n, t, WIDTH) for _ in LAYERS),
-        torch.ones(n, t, dtype=torch.long),
-        torch.rand(n, t, SHAPES),
-        torch.rand(n, PATTERNS),
-    )
-    axes = {name: {0: "n", 1: "t"} for name in (*INPUTS[:-1], "pii")}
-    axes |= {name: {0: "n"} for name in ("patterns", *heads.names) if name != "pii"}
+    t = 8
+    example = (*(torch.randn(1, t, WIDTH) for _ in LAYERS), torch.rand(1, t, SHAPES), torch.rand(1, PATTERNS))
+    axes = {name: {1: "t"} for name in (*INPUTS[:-1], "pii")}
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         whole = Path(scratch) / "whole.onnx"

@@ -9,7 +9,7 @@ import numpy as np
 
 from models.text.calibrate import share
 from models.text.judge import Judge
-from models.text.pii_data import LABELS, Marked, Span, joined, presidio
+from models.text.pii_data import LABELS, Marked, Span, joined, presidio, seen
 from models.text.sources import rows, sample
 from router.inference.tagging import scheme_of, spans_of
 
@@ -24,6 +24,7 @@ def pii(judge: Judge, data: Path) -> dict[str, Any]:
     figures: dict[str, Any] = {"test texts": len(test)}
     for kind in (*LABELS[1:], "any"):
         figures |= _f1(kind, test, told)
+    learned = {marked.text for marked in seen(data)}
     for name, wanted in (
         ("banking77", None),
         ("clinc150", None),
@@ -32,7 +33,8 @@ def pii(judge: Judge, data: Path) -> dict[str, Any]:
         ("authored/domain", None),
         ("authored/long_benign", None),
     ):
-        several = sample(rows(data, name), 250, 7, lambda row, wanted=wanted: wanted in (None, row.label))
+        those = (row for row in rows(data, name) if wanted in (None, row.label) and row.text not in learned)
+        several = sample(those, 250, 7)
         found = spans(judge, [row.text for row in several], bound)
         for kind in ("PERSON", "any"):
             figures[f"texts of {name} with {kind}"] = share(

@@ -160,7 +160,7 @@ def logits_of(model: Branch, known: States, indices: Sequence[int], batch: int =
         some = [indices[at] for at in order[start : start + batch]]
         pairs, there = known.batch(some)
         means, patterns = known.means[some].astype(np.float32), known.patterns[some]
-        parts.append(model(*map(torch.from_numpy, (pairs, there, means, patterns)))[:, 0])
+        parts.append(model(*map(torch.from_numpy, (pairs, means, patterns, there)))[:, 0])
     back = torch.empty(len(order), dtype=torch.long)
     back[torch.tensor(order)] = torch.arange(len(order))
     return torch.cat(parts)[back]

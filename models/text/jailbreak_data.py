@@ -27,6 +27,13 @@ MOST_OF = {"jailbreak_prompt_with_random_search": 60, "jailbreak_JBC": 30, "jail
 """Texts of each kind of JailbreakBench's: the first two are one template with many goals."""
 
 
+DRAWN = {
+    "benign_instructions": 500, "gpteacher": 450, "clinc150": 200, "banking77": 120, "math_code_reasoning": 250,
+    "mmlu_redux_subjects": 200, "harmful_requests": 300, "multijail": 300,
+}  # fmt: skip
+"""How many harmless rows of each collection train."""
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """Crops of one text; it is an attack if any of them is one. `text` is what it was cut from."""
@@ -73,14 +80,7 @@ def harmless_texts(data: Path, seed: int) -> dict[str, list[str]]:
     frames = own_lines("security_frames")
     contexts = [row.text for row in rows(data, "bipia") if row.label.startswith("benign")]
     return {
-        "benign_instructions": drawn("benign_instructions", 500),
-        "gpteacher": drawn("gpteacher", 450),
-        "clinc150": drawn("clinc150", 200),
-        "banking77": drawn("banking77", 120),
-        "math_code_reasoning": drawn("math_code_reasoning", 250),
-        "mmlu_redux_subjects": drawn("mmlu_redux_subjects", 200),
-        "harmful_requests": drawn("harmful_requests", 300),
-        "multijail": drawn("multijail", 300),
+        **{name: drawn(name, most) for name, most in DRAWN.items()},
         "bipia": contexts,
         "languages": own_lines("languages"),
         "security": own_lines("security") * 3,

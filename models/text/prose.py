@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Sequence
 
 MODULES = (
     "argparse", "asyncio", "collections", "contextlib", "csv", "datetime", "decimal", "difflib", "doctest", "email",
@@ -16,10 +17,22 @@ MODULES = (
 )  # fmt: skip
 
 
-def python_pages() -> list[str]:
+HELD_MODULES = (
+    "ast", "bdb", "calendar", "cmd", "codecs", "concurrent.futures", "configparser", "copy", "ctypes", "curses",
+    "dataclasses", "enum", "filecmp", "fileinput", "getpass", "gettext", "glob", "graphlib", "gzip", "hashlib", "hmac",
+    "http.cookiejar", "http.server", "importlib", "io", "multiprocessing", "netrc", "operator", "os", "pickle",
+    "pkgutil", "platform", "poplib", "pprint", "profile", "queue", "sched", "secrets", "select", "selectors", "shelve",
+    "shlex", "signal", "socket", "socketserver", "sqlite3", "ssl", "struct", "sysconfig", "tokenize", "trace", "types",
+    "urllib.parse", "urllib.robotparser", "weakref", "webbrowser", "wsgiref.util", "xml.sax", "xmlrpc.client",
+    "zipimport", "zoneinfo",
+)  # fmt: skip
+"""What no head trains on: these take part in weighing and calibrating."""
+
+
+def python_pages(modules: Sequence[str] = MODULES) -> list[str]:
     """Docstrings of Python's standard library (PSF licence)."""
     pages = []
-    for name in MODULES:
+    for name in modules:
         module = importlib.import_module(name)
         found = [inspect.getdoc(module) or ""]
         for _, member in sorted(inspect.getmembers(module)):

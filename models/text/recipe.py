@@ -25,6 +25,7 @@ def steps(data: Path, work: Path) -> list[tuple[list[str], Path]]:
         done = work / "jailbreak" / f"logits-{name or 'all'}-0.json"
         found.append((["models.text.jailbreak", *both, *held], done))
     found.append((["models.text.jailbreak_finish", "--work", str(work)], work / "jailbreak" / "calibration.json"))
+    found.append((["models.text.jailbreak_weighing", *both], work / "jailbreak" / "weighing.json"))
     found.append((["models.text.export", "--work", str(work)], work / "manifest_heads.yaml"))
     return found
 

@@ -17,12 +17,12 @@ from router.inference.batching import WindowBatcher
 from router.inference.cache import EmbeddingCache
 from router.inference.classifier_model import ClassifierModel
 from router.inference.executor import InferenceExecutor
-from router.inference.tagging import TaggedSpan, scheme_of, spans_of_windows
+from router.inference.tagging import NoNumberError, TaggedSpan, scheme_of, spans_of_windows
 from router.inference.tokens import Window
 from router.inference.windows import WindowReader
 from router.packs.store import Pack
 
-__all__ = ["Classifier", "Labelling", "TaggedSpan", "WindowProbabilities"]
+__all__ = ["Classifier", "Labelling", "NoNumberError", "TaggedSpan", "WindowProbabilities"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Labelling(Protocol):
         ...
 
     async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
-        """Labelled stretches of the whole text in order."""
+        """Labelled stretches of the whole text in order; raises NoNumberError."""
         ...
 
 
@@ -89,7 +89,10 @@ class Classifier(WindowReader[ClassifierModel, NDArray[np.float32]]):
         return WindowProbabilities(tokens.spans, np.stack(await self.rows(text, tokens)).astype(np.float64))
 
     async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
-        """Labelled stretches of the whole text in order, windows merged; a token classifier's."""
+        """Labelled stretches of the whole text in order, windows merged; a token classifier's.
+
+        Raises NoNumberError.
+        """
         tokens = await self.tokens(text)
         rows = await self.rows(text, tokens)
         bodies = [self.model.body(row, tokens, index) for index, row in enumerate(rows)]

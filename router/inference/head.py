@@ -5,12 +5,15 @@ What it answers with was computed in the pass that embedded the same window. It 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from router.inference.classifier import WindowProbabilities
 from router.inference.executor import InferenceExecutor
+from router.inference.matryoshka import shorten
 from router.inference.tagging import TaggedSpan, scheme_of, spans_of_windows
 from router.inference.text import TextEncoder
 from router.packs.heads import Head as HeadPart
@@ -52,8 +55,21 @@ class TextHead:
         rows = [row.answers[self.part.name] for row in await self._encoder.rows(text, tokens)]
         return WindowProbabilities(tokens.spans, np.stack(rows).astype(np.float64))
 
+    async def read_first(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Of each text's first window the unit vector (n, d) and the labels' probabilities (n, labels), from one pass.
+
+        A head's that judges texts.
+        """
+        rows = await self._encoder.judged(texts)
+        vectors = [shorten(row.embedding, self._encoder.dimension) for row in rows]
+        told = [row.answers[self.part.name] for row in rows]
+        return np.stack(vectors), np.stack(told).astype(np.float64)
+
     async def tag(self, text: str) -> tuple[TaggedSpan, ...]:
-        """Labelled stretches of the whole text in order, windows merged; a head's that judges tokens."""
+        """Labelled stretches of the whole text in order, windows merged; a head's that judges tokens.
+
+        Raises NoNumberError.
+        """
         tokens = await self._encoder.tokens(text)
         rows = [row.answers[self.part.name] for row in await self._encoder.rows(text, tokens)]
         bodies = [self._encoder.model.body(row, tokens, index) for index, row in enumerate(rows)]

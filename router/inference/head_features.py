@@ -7,7 +7,6 @@ whoever changes what one gives must count its version up and train anew. Both ta
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import re2
 from numpy.typing import NDArray
 
 from router.inference.head_patterns import ABOUT_YOU, INVISIBLE, ODD_JOINT, TURNS_OF_PHRASE, WORD
+from router.request.marks import normalized
 
 SHAPES_VERSION: Final = 1
 SHAPES: Final = 20
@@ -95,7 +95,7 @@ def pattern_features(text: str) -> NDArray[np.float32]:
     that repeat the one before; of marks joined as neither prose nor code joins them; and how many turns of phrase
     occur, of six.
     """
-    plain = text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    plain = text if text.isascii() else INVISIBLE.sub("", normalized("NFKC", text))
     found = np.fromiter((pattern.search(plain) is not None for pattern in _COMPILED), np.float32, len(_COMPILED))
     words = [word.lower() for word in WORD.findall(plain)]
     count = max(len(words), 1)

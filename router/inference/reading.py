@@ -14,6 +14,7 @@ from router.inference.executor import InferenceExecutor
 from router.inference.fetching import ImageFetcher, present
 from router.inference.reading_model import LineModel, ReaderUnavailableError
 from router.inference.windows import together
+from router.request.errors import ImageError
 from router.request.images import ImageLimits
 from router.request.view import ImagePart
 
@@ -21,6 +22,9 @@ __all__ = ["ImageReader", "ReadLine", "ReaderUnavailableError", "open_reader"]
 
 LEAST_SCORE: Final = 0.5
 """What is read with a lower score is texture, or letters that nobody can read: RapidOCR's own bound."""
+
+COSTLY: Final = frozenset({"too much text", "truncated", "corrupt", "hidden by transparency"})
+"""Why an image is refused that was worked on for long, and will be refused whatever a policy's limits are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,10 @@ class ReadLine:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
+    """What was read, or why it cannot be: who sends an image that costs much for nothing sends it again."""
+
     lines: tuple[ReadLine, ...]
+    refused: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -67,10 +74,18 @@ class ImageReader:
         """
         image = await present(image, self._fetcher)
         key = CacheKey(self.model.version, "lines", image.digest)
-        return (await self._cache.get(key, lambda: self._read(image.data))).lines
+        page = await self._cache.get(key, lambda: self._read(image.data))
+        if page.refused:
+            raise ImageError(page.refused)
+        return page.lines
 
     async def _read(self, data: bytes) -> _Page:
-        strips = await self._executor.run(self.model.find, data)
+        try:
+            strips = await self._executor.run(self.model.find, data)
+        except ImageError as error:
+            if error.reason not in COSTLY:
+                raise
+            return _Page((), error.reason)
         lines: list[ReadLine] = []
         for start in range(0, len(strips), self._executor.threads):
             some = strips[start : start + self._executor.threads]

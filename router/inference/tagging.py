@@ -21,6 +21,14 @@ _CHUNKED: Final = re.compile(r"^([BIELSU])[-_](.+)$")
 _STARTS: Final = "BSU"
 
 
+_AT_ONCE: Final = 4_096
+"""Tokens."""
+
+
+class NoNumberError(Exception):
+    """A model gave NaN or infinity for a probability; which stretches it would label, nobody knows."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaggedSpan:
     """A stretch of text that a token classifier gave one label; `score` in 0-1."""
@@ -77,8 +85,15 @@ def merge_windows(tokens: Tokens, bodies: Sequence[NDArray[np.float32]]) -> NDAr
 def spans_of_windows(
     text: str, tokens: Tokens, bodies: Sequence[NDArray[np.float32]], scheme: Scheme
 ) -> tuple[TaggedSpan, ...]:
-    """Labelled stretches in order, from each window's probabilities (t, labels) of its own tokens."""
-    return spans_of(text, tokens.ranges, merge_windows(tokens, bodies), scheme)
+    """Labelled stretches in order, from each window's probabilities (t, labels) of its own tokens.
+
+    Raises NoNumberError.
+    """
+    merged = merge_windows(tokens, bodies)
+    # Of a NaN that stands for `OUTSIDE` nothing would be left to be seen.
+    if not np.isfinite(merged).all():
+        raise NoNumberError
+    return spans_of(text, tokens.ranges, merged, scheme)
 
 
 def spans_of(
@@ -93,7 +108,7 @@ def spans_of(
     firsts, words = _words(text, ranges)
     if not len(firsts):
         return ()
-    counts = np.diff([*firsts, len(words)])
+    counts = np.diff(firsts, append=len(words))
     means = np.add.reduceat(probabilities[words].astype(np.float64), firsts) / counts[:, None]
     by_kind = np.zeros((len(firsts), len(scheme.names) + 1))
     for label, kind in enumerate(scheme.kinds):
@@ -119,15 +134,21 @@ def _words(text: str, ranges: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDA
     Tokens that touch are one word where letters or digits stand on both sides; sentencepiece's tokens hold the blank in
     front of them.
     """
-    shown = [i for i, (start, end) in enumerate(ranges.tolist()) if text[start:end].strip()]
+    shown: list[int] = []
     firsts: list[int] = []
     end = -1
-    for position, token in enumerate(shown):
-        start, stop = int(ranges[token, 0]), int(ranges[token, 1])
-        touches = start < end or (start == end and start > 0 and text[start - 1].isalnum() and text[start].isalnum())
-        if not touches:
-            firsts.append(position)
-        end = max(end, stop)
+    # Not all at once: to make half a million pairs holds the interpreter's lock for half a second.
+    for begin in range(0, len(ranges), _AT_ONCE):
+        for token, (start, stop) in enumerate(ranges[begin : begin + _AT_ONCE].tolist(), begin):
+            if not text[start:stop].strip():
+                continue
+            touches = start < end or (
+                start == end and start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+            )
+            if not touches:
+                firsts.append(len(shown))
+            shown.append(token)
+            end = max(end, stop)
     return np.array(firsts, dtype=np.int64), np.array(shown, dtype=np.int64)
 
 

@@ -61,11 +61,16 @@ class TextEncoder(WindowReader[TextModel, Judged]):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors (n, d) float32, each of its text's first window: what the reference gives when it truncates."""
-        rows: list[NDArray[np.float32]] = []
+        rows = [shorten(row.embedding, self.dimension) for row in await self.judged(texts)]
+        return np.stack(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
+
+    async def judged(self, texts: Sequence[str]) -> list[Judged]:
+        """Of each text's first window the tower's whole unit vector, and what the heads say."""
+        rows: list[Judged] = []
         at_a_time = self._batcher.at_once_short
         for start in range(0, len(texts), at_a_time):
-            rows += await together([self._embed_first(text) for text in texts[start : start + at_a_time]])
-        return np.stack(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
+            rows += await together([self._judged_first(text) for text in texts[start : start + at_a_time]])
+        return rows
 
     async def embed_windows(self, text: str) -> WindowEmbeddings:
         """Every window of the text with its characters; neighbours overlap and all together cover the text."""
@@ -77,8 +82,8 @@ class TextEncoder(WindowReader[TextModel, Judged]):
         """How many tokens the text has, special ones not counted."""
         return len((await self.tokens(text)).ids)
 
-    async def _embed_first(self, text: str) -> NDArray[np.float32]:
-        return shorten((await self.row(text, await self.tokens(text), 0)).embedding, self.dimension)
+    async def _judged_first(self, text: str) -> Judged:
+        return await self.row(text, await self.tokens(text), 0)
 
 
 def _batcher(

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from router.inference.heads_model import HeadsModel, Judged
 from router.inference.sessions import SessionAnywhere, open_session, require_io
-from router.inference.tokens import Piece, Tokens, Window
+from router.inference.tokens import Piece, Tokens, Window, squeezed
 from router.packs.files import PackError, inside
 from router.packs.manifest import TextGraph, TextTower
 
@@ -28,6 +28,8 @@ PIECE_CHARACTERS = 65_536
 LONGEST_PIECE = 2 * PIECE_CHARACTERS
 # `Tokenizer.encode` keeps the GIL, `encode_batch` frees it but starts a thread: worth it from here on.
 _GIL_CHARACTERS = 512
+# Characters. A window of 256 tokens of any language has about 2,000; heads see a longer one squeezed.
+_LONG_WINDOW = 16_384
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # A BERT tokenizer splits in front of these, whatever stands around them: white space, punctuation, and the ideographs
 # that it takes one by one.
@@ -170,6 +172,8 @@ class TextModel(WindowModel):
         # From the first token to the last, and not the window's span: white space around them says nothing.
         start, end = (int(ranges[0, 0]), int(ranges[-1, 1])) if len(ranges) else (0, len(text))
         own, ranges = text[start:end], ranges - np.int32(start)
+        if len(own) > _LONG_WINDOW:
+            own, ranges = squeezed(own, ranges)
         return Window(ids, own if own.isascii() else _SURROGATES.sub("\ufffd", own), ranges, len(self._prefix))
 
     def first_window(self, text: str) -> Window:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+LONGEST_STRETCH: Final = 128
+"""Characters; see `squeezed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,27 @@ class Window:
     @property
     def digest(self) -> bytes:
         """Equal windows have equal ones; all that a model or a head is told follows from what goes in."""
-        digest = hashlib.sha256(self.ids.tobytes())
+        digest = hashlib.sha256(len(self.ids).to_bytes(4, "big"))
+        digest.update(self.ids.tobytes())
+        if self.ranges is not None:
+            digest.update(self.ranges.tobytes())
         digest.update(self.text.encode("utf-8", "surrogatepass"))
         return digest.digest()
+
+
+def squeezed(text: str, ranges: NDArray[np.int32]) -> tuple[str, NDArray[np.int32]]:
+    """A window's text and its tokens' places (t, 2), with at most `LONGEST_STRETCH` characters of each token and of
+    what stands between two: their beginnings and ends.
+
+    A token is unknown from some hundred characters on, and may go on for megabytes, as may what tokenizers drop. What
+    is computed for each character of a window must not follow them there.
+    """
+    edges = np.unique(np.concatenate([ranges.ravel(), [0, len(text)]]))
+    lengths = np.diff(edges)
+    moved = np.concatenate([[0], np.cumsum(np.minimum(lengths, LONGEST_STRETCH))]).astype(np.int32)
+    half = LONGEST_STRETCH // 2
+    kept = [
+        text[start:end] if end - start <= LONGEST_STRETCH else text[start : start + half] + text[end - half : end]
+        for start, end in itertools.pairwise(edges.tolist())
+    ]
+    return "".join(kept), moved[np.searchsorted(edges, ranges)]

@@ -25,6 +25,9 @@ RowT = TypeVar("RowT", bound=Sized)
 # Tokenised in well under a millisecond, CJK included: not worth a thread or a place in the cache.
 INLINE_CHARACTERS = 256
 
+# Windows of a text that are looked up before others on the event loop get their turn, for each of the model's threads.
+AT_A_TIME = 64
+
 
 class WindowReader(Generic[ModelT, RowT]):
     """One model that reads texts window by window. Its arrays are shared with the cache. Belongs to one event loop."""
@@ -67,6 +70,9 @@ class WindowReader(Generic[ModelT, RowT]):
         rows: list[RowT] = []
         width = self._batcher.at_once
         for start in range(0, len(tokens.spans), width):
+            if start and start % (width * AT_A_TIME) == 0:
+                # What is cached is there at once, and takes no turn of its own.
+                await asyncio.sleep(0)
             indices = range(start, min(start + width, len(tokens.spans)))
             rows += await together([self.row(text, tokens, index) for index in indices])
         return rows

@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from heapq import nlargest
 from typing import Final
 
+from router.inference.classifier import NoNumberError
 from router.inference.executor import Overloaded
 from router.inference.reading import ImageReader
 from router.request.view import RequestView, Role
+from router.signals.anchors import NOT_A_NUMBER
 from router.signals.base import Evidence, Observation, failed, observed, shed
 from router.signals.places import OVERLOADED, all_texts, read_images
 from router.signals.scan import Found
@@ -21,7 +23,7 @@ MAX_EVIDENCE: Final = 8
 """Findings that are cited, those with the highest scores first."""
 
 Source = Callable[[str], AsyncIterator[Found]]
-"""What there is in one text. Raises Overloaded."""
+"""What there is in one text. Raises Overloaded and NoNumberError."""
 
 
 class Gathering:
@@ -85,6 +87,8 @@ async def look_through(
                         return found.answer()
             except Overloaded:
                 found.miss(OVERLOADED, Evidence(text.pointer, detail=OVERLOADED))
+            except NoNumberError:
+                found.miss(NOT_A_NUMBER, Evidence(text.pointer, detail=NOT_A_NUMBER))
     if reader is None:
         return found.answer()
     for image in await read_images(view, roles, reader):
@@ -99,4 +103,6 @@ async def look_through(
                     found.add(each.key, each.score, evidence)
             except Overloaded:
                 found.miss(OVERLOADED, Evidence(image.pointer, image=image.index, detail=OVERLOADED))
+            except NoNumberError:
+                found.miss(NOT_A_NUMBER, Evidence(image.pointer, image=image.index, detail=NOT_A_NUMBER))
     return found.answer()

@@ -3,39 +3,47 @@
     jailbreak:
       attack: {threshold: 0.7}
       attack_in_pictures: {threshold: 0.7, read_images: true}
+      attack_by_likeness: {method: contrastive}
       role_play: {method: head}
       sure_attack: {method: all, pack: ./packs/injection, attack_labels: [INJECTION], threshold: 0.6}
 
 Every text of every turn and role is read whole, tool calls and tool results included, and the best place decides: a
 long harmless text around an attack neither hides nor thins it. `method` says who judges:
 
-- `contrastive`, the default: short segments are compared with anchors of attacks and of what merely resembles them
-  (`jailbreak_anchors.py`), and searched for turns of phrase (`jailbreak_patterns.py`), in whatever way their letters
-  are set (`jailbreak_views.py`). What stands around the border of two segments is looked at once more where there is a
-  hint of an attack. Costs a text encoder's pass for each segment of about 65 words that is not cached.
-- `head`: a head of the text pack that was trained for it, window by window. Costs next to nothing beside the text
-  encoder's pass for each window that is not cached.
+- `combined`, the default where the text pack has a head `jailbreak`: short segments are compared with anchors of
+  attacks and of what merely resembles them (`jailbreak_anchors.py`), searched for turns of phrase
+  (`jailbreak_patterns.py`), in whatever way their letters are set (`jailbreak_views.py`), and judged by the head; the
+  three are weighed together (`jailbreak_scoring.py`). Segments end where paragraphs or sentences do. Where there is a
+  hint of an attack, the segment's parts and what stands around its borders are looked at by themselves. Evidence says
+  what it rests on: the turns of phrase, `head` where the head by itself takes it for an attack, else `likeness`. Costs
+  a text encoder's pass for each segment of at most 400 bytes, about 65 words, that is not cached, and next to nothing
+  for the head.
+- `contrastive`, the default elsewhere: the same without the head, and without a look at parts.
+- `head`: the head alone, window by window. Costs next to nothing beside the text encoder's pass for each window that is
+  not cached.
 - `classifier`: a sequence-classifier pack, asked for its `attack_labels`, window by window. Costs its model's pass for
   each window that is not cached.
 - `any`: `contrastive` and the pack, or the head where no pack is named, and the surer one decides; catches more, with
   the false alarms of either.
 - `all`: both have to find the same text, and the less sure one decides; fewer false alarms.
 
-The starter's head knows long role plays and rewritten requests better than `contrastive` does, and raises fewer false
-alarms; a single sentence of attack it often misses, above all between harmless ones.
+The starter's head knows long role plays and rewritten requests, and what merely speaks of attacks; a single sentence of
+attack it often misses in a window of others, which `head` alone therefore does.
 
 With `read_images` what is written inside every image is judged as a user's words are, whoever sent the image; evidence
-names the image and the box. An image that can't be read makes the answer unknown, unless something else matches. Costs
-text recognition of each image that is not cached, from a tenth of a second for a line to several seconds for a page,
-and needs the extra `ocr`.
+names the image and the box. It is read whole, block by block and, where a turn of phrase speaks for it, a few lines at
+a time, so that a note on a page does not drown in it. An image that can't be read makes the answer unknown, unless
+something else matches. Costs text recognition of each image that is not cached, from a tenth of a second for a line to
+several seconds for a page, and needs the extra `ocr`.
 
 What it can't see: requests that are harmful but no attack on the instructions; instructions planted in a document that
 are phrased like any other; paraphrases by a patient attacker; text that is encoded, or, without `read_images`, inside
 an image. Outside English it knows turns of phrase of some languages only. Documents about attacks that quote them raise
-a false alarm, every eighth in a measured set (`tests/signals/test_jailbreak_figures.py`). An operator's own system
-prompt and tools are read too, because whoever holds an API key may write them, but they must look more like an attack
-than a user's words to match (`OPERATOR_DISCOUNT`); a policy for clients that it trusts can leave `system` and
-`developer` out of `roles`. A text encoder is needed whatever the method.
+false alarms: of 80 in a measured set `combined` flags 3, `contrastive` 11
+(`tests/signals/test_jailbreak_figures.py`). An operator's own system prompt and tools are read too, because whoever
+holds an API key may write them, but they must look more like an attack than a user's words to match
+(`OPERATOR_DISCOUNT`), and `combined` does not ask the head about them; a policy for clients that it trusts can leave
+`system` and `developer` out of `roles`. A text encoder is needed whatever the method.
 """
 
 from __future__ import annotations
@@ -48,15 +56,18 @@ from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
+from router.inference.classifier import NoNumberError
 from router.inference.executor import Overloaded
+from router.inference.head import TextHead
 from router.inference.reading import ImageReader
 from router.request.view import RequestView, Role
+from router.signals.anchors import NOT_A_NUMBER
 from router.signals.base import Cost, Evidence, Observation, SignalName, failed, observed, shed
 from router.signals.classifier import LabelJudge, judge_by_head, open_judge
-from router.signals.heads import required_head
+from router.signals.heads import required_head, usual_head
 from router.signals.jailbreak_scoring import SegmentScorer
 from router.signals.places import OVERLOADED, ImageText, read_images
-from router.signals.resources import Resources
+from router.signals.resources import Resources, SignalSetupError
 from router.signals.settings import Phrase, SignalSettings, Threshold
 
 MAX_EVIDENCE: Final = 8
@@ -74,6 +85,13 @@ HEAD: Final = "jailbreak"
 _BLOCK: Final = re.compile(r"[^\n]+(?:\n[^\n]+)*")
 """Lines without a blank one between them."""
 
+_LINE: Final = re.compile(r"[^\n]+")
+
+LINES_AT_ONCE: Final = 4
+"""Lines of a longer block in an image that are read by themselves, too, every second one a new beginning: what was put
+on a page goes on the block above it where it stands as near and as far to the left, and would drown there. Only where
+a turn of phrase speaks for it, because few words out of a page may be like anything."""
+
 THRESHOLD: Final = 0.7
 """Where no head judges alone."""
 
@@ -86,10 +104,12 @@ class JailbreakSettings(SignalSettings):
         description="Score from which on it matches. Not given: the head's own where it judges alone, which its pack "
         f"names; {THRESHOLD} otherwise.",
     )
-    method: Literal["contrastive", "head", "classifier", "any", "all"] = Field(
-        default="contrastive",
-        description="contrastive: by anchors and turns of phrase; head: by the text pack's head; classifier: by a "
-        "pack; any: contrastive or another, which is the pack or else the head; all: both have to find the same text.",
+    method: Literal["combined", "contrastive", "head", "classifier", "any", "all"] | None = Field(
+        default=None,
+        description="combined: by anchors, turns of phrase and the text pack's head, weighed together; contrastive: "
+        "without the head; head: by the head alone; classifier: by a pack; any: contrastive or another, which is the "
+        "pack or else the head; all: both have to find the same text. Not given: combined where the text pack has the "
+        "head, else contrastive.",
     )
     pack: Phrase | None = Field(
         default=None, description="Sequence-classifier pack, by path or by name; for classifier, any and all."
@@ -202,11 +222,31 @@ class JailbreakSignal:
                     if image.missing:
                         missing.append(Evidence(image.pointer, image=image.index, detail=image.missing))
                         continue
-                    for begin, text in _passages(image.text):
+                    for begin, text in self._passages(image.text):
                         found = await self._look(_Place(image.pointer, "user", text, image, begin), found)
         except Overloaded:
             return shed(self._pack)
+        except NoNumberError:
+            missing.append(Evidence("", detail=NOT_A_NUMBER))
         return self._answer(found, missing)
+
+    def _passages(self, text: str) -> Iterator[tuple[int, str]]:
+        """What is read of the text in an image, with where it begins: the whole, then its blocks, where there are
+        several, then those of their lines that speak of an attack.
+
+        Words that go on in the next line are one phrase all the same, and what stands in a box of its own is not to
+        drown in what stands around it.
+        """
+        yield 0, text.replace("\n", " ")
+        blocks = list(_BLOCK.finditer(text))
+        for block in blocks if len(blocks) > 1 else ():
+            yield block.start(), block[0].replace("\n", " ")
+        if self._scorer is None:
+            return
+        for block in blocks:
+            for begin, lines in _by_lines(text, *block.span()):
+                if self._scorer.has_turn_of_phrase(lines):
+                    yield begin, lines
 
     def _answer(self, found: Sequence[Evidence], missing: Sequence[Evidence]) -> Observation:
         score, label = (found[0].score or 0.0, found[0].label) if found else (0.0, "")
@@ -241,12 +281,15 @@ class JailbreakSignal:
         return min(compared, classified, key=lambda some: (some[0].score or 0.0) if some else 0.0)
 
     async def _compared(self, place: _Place, scorer: SegmentScorer) -> AsyncIterator[list[Evidence]]:
-        async for some in scorer.score(place.text):
+        # What an operator asks of a model is to a head what an attacker asks.
+        async for some in scorer.score(place.text, by_head=place.role not in OPERATORS):
             yield [place.evidence(each.label, each.score, each.segment.span, each.reading) for each in some]
 
     async def _classified(self, place: _Place, judge: LabelJudge) -> list[Evidence]:
         evidence = []
         for window in await judge.judge(place.text):
+            if not all(map(math.isfinite, window.probabilities)):
+                raise NoNumberError
             score = max(window.probabilities)
             label = judge.labels[window.probabilities.index(score)]
             evidence.append(place.evidence(label, min(score, 1.0), window.span))
@@ -258,35 +301,40 @@ class JailbreakSignal:
         return over[:MAX_EVIDENCE] or ranked[:1]
 
 
-def _passages(text: str) -> Iterator[tuple[int, str]]:
-    """What is read of the text in an image, with where it begins: the whole, then its blocks, where there are several.
-
-    Words that go on in the next line are one phrase all the same, and what stands in a box of its own is not to drown
-    in what stands around it.
-    """
-    yield 0, text.replace("\n", " ")
-    blocks = list(_BLOCK.finditer(text))
-    if len(blocks) > 1:
-        for block in blocks:
-            yield block.start(), block[0].replace("\n", " ")
+def _by_lines(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """A few lines at a time of a block that has more of them, with where they begin."""
+    lines = list(_LINE.finditer(text, start, end))
+    for first in range(0, len(lines) - 2, 2) if len(lines) > LINES_AT_ONCE else ():
+        some = lines[first : first + LINES_AT_ONCE]
+        yield some[0].start(), text[some[0].start() : some[-1].end()].replace("\n", " ")
 
 
 def build_jailbreak(name: SignalName, settings: JailbreakSettings, resources: Resources) -> JailbreakSignal:
     """The signal with what its method asks for; SignalSetupError where that is not at hand."""
     encoder = resources.text_for(name)
     method = settings.method
-    judge, threshold = None, THRESHOLD
-    if settings.pack is not None:
+    judge, scorer, threshold = None, None, THRESHOLD
+    if method in (None, "combined"):
+        head = usual_head(HEAD, resources) if method is None else required_head(name, HEAD, resources)
+        scorer = SegmentScorer(encoder, _of_one_label(name, head))
+    elif settings.pack is not None:
         judge = open_judge(name, settings.pack, settings.attack_labels, resources)
     elif method != "contrastive":
         head = required_head(name, HEAD, resources)
         judge = judge_by_head(name, head, (HEAD,))
         threshold = head.part.threshold if method == "head" else THRESHOLD
-    scorer = SegmentScorer(encoder) if method in ("contrastive", "any", "all") else None
+    if method in ("contrastive", "any", "all"):
+        scorer = SegmentScorer(encoder)
     if settings.threshold is not None:
         threshold = settings.threshold
     reader = resources.reader_for(name, settings.read_images)
     return JailbreakSignal(name, settings, scorer, judge, threshold, reader)
+
+
+def _of_one_label(name: SignalName, head: TextHead | None) -> TextHead | None:
+    if head is not None and head.labels != (HEAD,):
+        raise SignalSetupError(f"{name}: the head {HEAD!r} has other labels than {HEAD!r} alone")
+    return head
 
 
 def _discounted(score: float) -> float:

@@ -20,6 +20,10 @@ _NONE = (
     r"(?:without|no|free (?:of|from)|regardless of|not (?:bound|limited|restricted|constrained) by|devoid of"
     r"|ignor(?:e|es|ing)|(?:does|do)(?: not|n't) (?:care about|have|follow|adhere to)|bypass(?:es|ing)?|despite|lacks?)"
 )
+_HIDDEN = (
+    r"(?:hidden|secret|confidential|private|internal|initial|original|system|developer|exact|full|complete|entire|own"
+    r"|earlier|previous)"
+)
 _LIMITS = (
     r"(?:ethic\w*|moral\w*|legal\w*|laws?|filters?|censor\w*|restrictions?|limitations?|limits|boundar\w*|guidelines"
     r"|content polic\w*|polic(?:y|ies)|safety|rules|inhibitions?|constraints?)\b"
@@ -38,6 +42,11 @@ PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,25}\b(?:rules|instructions|guidelines|prompt)\W+(?:that\W+)?"
         r"(?:you(?:'ve| have)?\W+(?:were|been|got)|given to you)\b",
         r"\bnew (?:instructions?|rules|system prompt|directives?)\b\s*(?::|replace|supersede|from)",
+        r"\b(?:ignore|disregard|forget|skip|(?:not|don't|instead of) answer(?:ing)?)\W+(?:what(?:ever)?|everything|all"
+        r"|anything)(?:\W+that)?\W+the\W+(?:user|human)\b",
+        r"\b(?:ignore|disregard|forget|skip|(?:not|don't|instead of) answer(?:ing)?)\W+the\W+"
+        r"(?:(?:user|human)(?:'?s)?\W+(?:\w+\W+)?(?:question|request|message|prompt|query|wish|input)"
+        r"|(?:question|request|message|prompt|query|wish|input)\W+of\W+the\W+(?:user|human))\b",
     ),
     "override_translated": (
         r"\b(?:ignorier\w*|vergiss|missachte)\b.{0,20}\b(?:alle|vorherige\w*|bisherige\w*|obige\w*|frühere\w*|deine)\b.{0,20}"
@@ -56,6 +65,11 @@ PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         r"|share|expose)\b.{0,40}\b(?:system (?:prompt|message|instructions)"
         r"|(?:initial|hidden|secret|original|previous|above) (?:instructions?|prompt|text|message)"
         r"|your (?:exact |full |initial )?(?:instructions|prompt|guidelines)|pre-?prompt)\b",
+        r"\b(?:tell|give|send|show|list|share|reveal|disclose|recite|print|output|leak|expose|hand over)\b.{0,40}"
+        rf"\byour (?:{_HIDDEN}\W+){{1,3}}(?:instructions?|rules|prompt|message|directives?|configuration|settings)\b",
+        r"\b(?:reveal|show|print|repeat|output|leak|disclose|recite|tell|give|share|expose)\b.{0,40}\b(?:prompt"
+        r"|instructions?|rules|message|text) (?:that |which )?you (?:were|are|have been|had been) (?:given|told"
+        r"|configured|initiali[sz]ed|set up|started|programmed|prompted)\b",
         r"\b(?:repeat|print|output|write|say|copy)\b.{0,25}\b(?:everything|all|text|words|lines?|sentences?)\b.{0,20}"
         r"\b(?:above|before|verbatim|word for word|so far)\b",
         r"\bwhat (?:is|are|was|were)\b.{0,20}\b(?:system prompt|(?:your|the) (?:initial|exact|original|secret|hidden) "

@@ -9,7 +9,7 @@ where all check digits hold then. Names are not looked at: they have no check di
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -19,32 +19,42 @@ TRAVEL_DOCUMENT: Final = "TRAVEL_DOCUMENT"
 _WEIGHTS: Final = (7, 3, 1)
 _VALUES: Final = {char: index for index, char in enumerate("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")} | {"<": 0}
 
-# What readers confuse in OCR-B, in either direction.
-_TO_DIGIT: Final = str.maketrans("OQDILZSBG", "000112586")
-_TO_LETTER: Final = str.maketrans("01258", "OIZSB")
-_TWINS: Final = {"O": "0", "0": "O", "I": "1", "1": "I", "S": "5", "5": "S", "B": "8", "8": "B", "Z": "2", "2": "Z"}
+# What readers confuse in OCR-B, in either direction. A zone has no small letters: readers take digits for them.
+_TO_DIGIT: Final = str.maketrans("OQDILZSBGoqilzsbg", "00011258609112566")
+_TO_LETTER: Final = str.maketrans("012568", "OIZSGB")
+_TWINS: Final = {
+    "O": "0", "0": "O", "I": "1", "1": "I", "S": "5", "5": "S", "B": "86", "8": "B", "Z": "2", "2": "Z", "G": "6",
+    "6": "G",
+}  # fmt: skip
 _MOST_TWINS: Final = 2
 """Characters of a document number that may have been confused at once: more would soon fit any check digit."""
 
 _DIGIT: Final = "[0-9OQDILZSBG]"
 _DATE: Final = "[0-9OQDILZSBG<]{6}"
 _ANY: Final = "[0-9A-Z<]"
+_STATE: Final = "[A-Z012568<]{3}"
 
 # A zone's line stands by itself or behind fillers. Patterns are for bytes, one a character.
 _LINE_START: Final = r"(?:\A|[^A-Za-z0-9]|\\[nrt])"
 _LINE_BREAK: Final = r"(?:\s|\\[rnt]|[\"',|]){0,12}"
 
 # Second line of TD2, TD3 and visas: number, digit, state, birth, digit, sex, expiry, digit, what is up to the state.
-_SECOND: Final = (
-    rf"(?i:{_LINE_START}([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)([A-Z0158<]{{3}})"
-    rf"({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})({_ANY}{{0,16}}))"
+_FIELDS: Final = (
+    rf"([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)({_STATE})({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})({_ANY}{{0,16}})"
 )
+_SECOND: Final = rf"(?i:{_LINE_START}{_FIELDS})"
+
+# The same where a reader joined it to what stands left of it, as it does with a sticker on a page.
+_JOINED: Final = rf"(?i:[A-Z0-9?]{_FIELDS})"
+
+# What a reader joined to the end of one line of a card and to the beginning of the next, with a blank or without.
+_BESIDE: Final = rf"(?:(?: [^<\n]{{0,60}})?\s{{0,3}}\n[^<\n]{{0,60}}?|{_LINE_BREAK})"
 
 # First and second line of TD1; readers miscount fillers, take the I of an identity card for a stroke, and may join the
 # line to what stands left of it, which a filler behind the I tells apart.
 _CARD: Final = (
-    rf"(?i:(?:{_LINE_START}[AICL1|!]{_ANY}|[AICL1|!]<)[A-Z0158<]{{3}}([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)({_ANY}{{12,17}}){_LINE_BREAK}"
-    rf"({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})([A-Z0158<]{{3}})({_ANY}{{8,13}})({_DIGIT}))"
+    rf"(?i:(?:{_LINE_START}[AICL1|!]{_ANY}|[AICL1|!]<){_STATE}([A-Z0-9]{_ANY}{{8}})({_DIGIT}|<)({_ANY}{{12,17}}){_BESIDE}"
+    rf"({_DATE})({_DIGIT})[A-Z<]({_DATE})({_DIGIT})({_STATE})({_ANY}{{8,13}})({_DIGIT}))"
 )
 
 _WITH_BLANKS: Final = r"(?i:[A-Z0-9<](?: ?[A-Z0-9<]){26,60})"
@@ -71,6 +81,7 @@ class MrzFinder:
         self._layouts: tuple[tuple[Any, Callable[[list[str]], float], int], ...] = (
             (re2.compile(_CARD), _judge_card, 5),
             (re2.compile(_SECOND), _judge_second, 0),
+            (re2.compile(_JOINED), _judge_joined, 0),
         )
         self._with_blanks = re2.compile(_WITH_BLANKS)
 
@@ -91,7 +102,7 @@ class MrzFinder:
         for pattern, judge, before in self._layouts:
             place = 0
             while (hit := pattern.search(data, place)) is not None:
-                score = judge([group.decode().upper() for group in hit.groups()])
+                score = judge([group.decode() for group in hit.groups()])
                 if score:
                     yield Zone(hit.start(1) - before, hit.end(), score)
                 place = hit.end() if score else hit.start() + 1
@@ -118,58 +129,70 @@ def _judge_second(fields: list[str]) -> float:
     if not (_is_state(state) and _holds_date(birth, birth_check) and _holds_date(expiry, expiry_check)):
         return 0.0
     # The last character of a passport's line checks all of it; a visa has a filler there.
-    composite = rest[-1:].translate(_TO_DIGIT)
-    dates = f"{birth}{birth_check}{expiry}{expiry_check}".translate(_TO_DIGIT)
+    composite, check = _digits(rest[-1:]), _digits(check)
+    dates = _digits(f"{birth}{birth_check}{expiry}{expiry_check}")
     for held in _numbers(number, check):
-        if check_digit(f"{held}{check.translate(_TO_DIGIT)}{dates}{rest[:-1]}") == composite:
+        if check_digit(f"{held}{check}{dates}{rest[:-1].upper()}") == composite:
             return 0.99
-        if held == number or not composite.isdigit():
+        if held == number.upper() or not composite.isdigit():
             return 0.95
     return 0.0
+
+
+def _judge_joined(fields: list[str]) -> float:
+    """Where the line begins is not known, so that all of its check digits must hold."""
+    return score if (score := _judge_second(fields)) == 0.99 else 0.0
 
 
 def _judge_card(fields: list[str]) -> float:
     number, check, optional, birth, birth_check, expiry, expiry_check, state, more, last = fields
     if not (_is_state(state) and _holds_date(birth, birth_check) and _holds_date(expiry, expiry_check)):
         return 0.0
-    composite = last.translate(_TO_DIGIT)
-    dates = f"{birth}{birth_check}{expiry}{expiry_check}".translate(_TO_DIGIT)
-    optional = optional.rstrip("<").ljust(15, "<")
+    composite, check = _digits(last), _digits(check)
+    dates = _digits(f"{birth}{birth_check}{expiry}{expiry_check}")
+    optional, more = optional.upper().rstrip("<").ljust(15, "<"), more.upper()
     # A number of more than nine characters runs on into the optional data, with its check digit behind it.
     if check == "<":
-        return 0.99 if check_digit(f"{number}<{optional}{dates}{more}") == composite else 0.0
+        return 0.99 if check_digit(f"{number.upper()}<{optional}{dates}{more}") == composite else 0.0
     for held in _numbers(number, check):
-        if check_digit(f"{held}{check.translate(_TO_DIGIT)}{optional}{dates}{more}") == composite:
+        if check_digit(f"{held}{check}{optional}{dates}{more}") == composite:
             return 0.99
-        if held == number:
+        if held == number.upper():
             return 0.95
     return 0.0
 
 
 def _is_state(state: str) -> bool:
-    letters = state.translate(_TO_LETTER).rstrip("<")
+    letters = state.upper().translate(_TO_LETTER).rstrip("<")
     return letters.isalpha() and (len(letters) == 3 or letters == "D")
+
+
+def _digits(field: str) -> str:
+    """The field with what readers take digits for put right."""
+    return field.translate(_TO_DIGIT)
 
 
 def _holds_date(date: str, check: str) -> bool:
     """Whether the check digit holds for a date (YYMMDD; unknown parts are fillers) or for one that readers confused."""
-    digits = date.translate(_TO_DIGIT)
+    digits = _digits(date)
     month, day = digits[2:4], digits[4:6]
     if month != "<<" and not (month.isdigit() and 1 <= int(month) <= 12):
         return False
     if day != "<<" and not (day.isdigit() and 1 <= int(day) <= 31):
         return False
-    return check_digit(digits) == check.translate(_TO_DIGIT)
+    return check_digit(digits) == _digits(check)
 
 
-def _numbers(number: str, check: str) -> Iterator[str]:
+def _numbers(number: str, want: str) -> Iterator[str]:
     """The document's number, if the check digit holds for it, and those with a confused character or two put right."""
-    if not any(map(str.isdigit, number.translate(_TO_DIGIT))):
+    if not any(map(str.isdigit, _digits(number))):
         return
-    want = check.translate(_TO_DIGIT)
-    places = [place for place, char in enumerate(number) if char in _TWINS]
+    upper = number.upper()
+    places = [place for place, char in enumerate(upper) if char in _TWINS]
     for count in range(_MOST_TWINS + 1):
         for some in combinations(places, count):
-            changed = "".join(_TWINS[char] if place in some else char for place, char in enumerate(number))
-            if check_digit(changed) == want:
-                yield changed
+            for letters in product(*(_TWINS[upper[place]] for place in some)):
+                twins = dict(zip(some, letters, strict=True))
+                changed = "".join(twins.get(place, char) for place, char in enumerate(upper))
+                if check_digit(changed) == want:
+                    yield changed

@@ -74,6 +74,15 @@ def never_given(ssn: str) -> bool:
     return ssn[:3] in {"000", "666"} or ssn[0] == "9" or ssn[3:5] == "00" or ssn[5:] == "0000"
 
 
+def of_nobody(address: str) -> bool:
+    """Whether an IPv4 or IPv6 address tells nobody from anybody else outside a network of one's own.
+
+    Private ones (RFC 1918, 4193), of the machine itself, of a link, and of manuals (RFC 5737, 3849). Raises ValueError
+    for what is no address.
+    """
+    return ipaddress.ip_address(address).is_private
+
+
 def ipv4_score(address: str) -> float:
     """How likely such digits are the address of somebody's machine, 0-1; 0 where they are no address."""
     try:
@@ -85,9 +94,7 @@ def ipv4_score(address: str) -> float:
     if any(ip in network for network in _DOCUMENTATION):
         return 0.15
     # Numbered sections and versions look like this.
-    if all(len(octet) == 1 for octet in address.split(".")):
-        return 0.3
-    return 0.6 if ip.is_private else 0.8
+    return 0.3 if all(len(octet) == 1 for octet in address.split(".")) else 0.8
 
 
 def ipv6_score(address: str) -> float:

@@ -23,6 +23,7 @@ from router.signals.pii_numbers import (
     ipv6_score,
     issued,
     never_given,
+    of_nobody,
 )
 from router.signals.pii_phones import PhoneFinder
 from router.signals.scan import Claims, Finding
@@ -56,6 +57,9 @@ _NO_CARD_WORDS: Final = (
 _SSN_WORDS: Final = ("ssn", "social security", "soc sec", "social-security", "taxpayer", "ss#", "ss #")
 _IP_WORDS: Final = ("ip", "address", "host", "server", "client", "remote", "login", "logged in", "ping")
 _NO_IP_WORDS: Final = ("version", "release", "section", "chapter", "clause", " v", "upgrade", "build", "firmware")
+
+_NOBODYS_ADDRESS: Final = 0.4
+"""The highest score of an IP address that belongs to no one machine in the world: it counts where a policy says so."""
 
 _NOBODYS_DOMAINS: Final = ("example.com", "example.org", "example.net", "example.edu", "localhost")
 _LOCAL_PART: Final = re.compile(r"[\w.!#$%&'*+/=^`{|}~-]+")
@@ -178,8 +182,11 @@ class PatternFinder:
                 start, end = hit.span()
                 if not stands_alone(data, start, end):
                     continue
-                if score := judge(hit.group().decode().rstrip(".")):
-                    yield Finding(start, end, "IP_ADDRESS", weighed(score, text, start, end, _IP_WORDS, _NO_IP_WORDS))
+                address = hit.group().decode().rstrip(".")
+                if score := judge(address):
+                    score = weighed(score, text, start, end, _IP_WORDS, _NO_IP_WORDS)
+                    score = min(score, _NOBODYS_ADDRESS) if of_nobody(address) else score
+                    yield Finding(start, end, "IP_ADDRESS", score)
 
 
 def stands_alone(data: bytes, start: int, end: int) -> bool:

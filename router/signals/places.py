@@ -22,6 +22,9 @@ ALL_ROLES: Final[tuple[Role, ...]] = ("system", "developer", "user", "assistant"
 IMAGES_AT_ONCE: Final = 2
 """Images of one request that one signal has in work; more would fill the reader's queue and help nobody."""
 
+FEW_LINES: Final = 100
+"""Laid out on the event loop: a few milliseconds at the worst, as it takes time with the square of lines in a row."""
+
 OVERLOADED: Final = "overloaded"
 """What `ImageText.missing` says where the reader has too much to do already."""
 
@@ -91,5 +94,6 @@ async def _read(index: int, image: ImagePart, reader: ImageReader, room: asyncio
             return ImageText(image.pointer, index, missing=error.reason)
         except Overloaded:
             return ImageText(image.pointer, index, missing=OVERLOADED)
-    text, boxes = lay_out(lines)
+    # A page as full as can be read takes half a second.
+    text, boxes = lay_out(lines) if len(lines) <= FEW_LINES else await asyncio.to_thread(lay_out, lines)
     return ImageText(image.pointer, index, text, boxes)

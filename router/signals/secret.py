@@ -4,11 +4,12 @@
       credential: {}
       certain_key: {threshold: 0.9, read_images: true}
 
-Found are keys with a vendor's shape (detect-secrets' rules and more: AWS, Google, Azure, GitHub, Slack, Stripe, OpenAI,
-Anthropic and others), private keys with their body, JSON web tokens, passwords in URLs and connection strings, and
-what a name such as `db_password` or `api_key` is set to, if it looks as if a machine or a careful person made it up.
-Placeholders are no secrets: `xxxx`, `${TOKEN}`, `<your key>`; a key that says `EXAMPLE` is half of one, at 0.5. All of
-the request is read: every turn and role, tool calls, tool results, tool definitions, names of files and, with
+Found are keys with a vendor's shape (130 of them, detect-secrets' rules and more: AWS, Google, Azure, GitHub, Slack,
+Stripe, OpenAI, Anthropic and others), private keys with their body, JSON web tokens, passwords in URLs, connection
+strings, `.netrc`, `.pgpass`, Docker's logins and options of commands, what a name such as `db_password` or `api_key` is
+set to, and the setting of a vendor of keys, such as `datadog`, if it looks as if a machine or a careful person made it
+up. Placeholders are no secrets: `xxxx`, `${TOKEN}`, `<your key>`; a key that says `EXAMPLE` is half of one, at 0.5. All
+of the request is read: every turn and role, tool calls, tool results, tool definitions, names of files and, with
 `read_images`, what is written in images.
 
 An image without strokes that could be letters is let be after a glance of milliseconds. In others lines are found,
@@ -16,11 +17,12 @@ which takes up to 0.7 seconds, and read, up to 16,000 letters, which takes 1.6 m
 can't be read, and the answer is unknown then. What was read is searched row by row and, where other words stand beside
 it, block by block; what a terminal cut in two is joined.
 
-Costs about a tenth of a millisecond a kilobyte and a sixth of one at least, in linear time; images a reading each that
-is not cached. Scores are set by hand and not calibrated: 0.95 a shape, 0.85 a token or a password in a URL, 0.7 to 0.8
-a value by its name, 0.4 and less what is random and has no name, such as digests have. It can't see passwords that are
-plain words, secrets that are encoded, cut in pieces or shorter than 6 characters, and whether a key still works. Keys
-that may be published, as Google's are for maps, look like others.
+Costs about thirty microseconds a kilobyte, in linear time; a text made of beginnings of keys a hundred times as much;
+images a reading each that is not cached. Scores are set by hand and not calibrated: 0.95 a shape, 0.85 a token or a
+password in a URL, 0.7 to 0.8 a value by its name, 0.4 and less what is random and has no name, such as digests have. It
+can't see passwords that are plain words, secrets that are encoded, cut in pieces or shorter than 6 characters, and
+whether a key still works. Keys that may be published, as Google's are for maps, look like others; hashes of passwords
+are none.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from router.signals.gathering import Gathering, look_through
 from router.signals.places import ALL_ROLES
 from router.signals.resources import Resources, SignalSetupError
 from router.signals.scan import Claims, Finding, scan
-from router.signals.secret_rules import StructureFinder, shapes
+from router.signals.secret_rules import ShapeFinder, StructureFinder
+from router.signals.secret_tools import ToolFinder
 from router.signals.secret_words import AssignmentFinder
 from router.signals.settings import SignalSettings, Threshold
 
@@ -61,8 +64,9 @@ class SecretFinder:
     """Finds all secrets in a window, the surest kind first, so that one is not told twice."""
 
     def __init__(self) -> None:
-        self._shapes = shapes()
+        self._shapes = ShapeFinder()
         self._structures = StructureFinder()
+        self._tools = ToolFinder()
         self._assignments = AssignmentFinder()
 
     def find(self, _: str, data: bytes) -> Iterator[Finding]:
@@ -74,10 +78,9 @@ class SecretFinder:
                 yield Finding(start, end, label, score)
 
     def _everything(self, data: bytes) -> Iterator[tuple[int, int, str, float]]:
-        for rule in self._shapes:
-            for start, end, score in rule.matches(data):
-                yield start, end, rule.label, score
+        yield from self._shapes.find(data)
         yield from self._structures.find(data)
+        yield from self._tools.find(data)
         yield from self._assignments.find(data)
 
 

@@ -1,8 +1,8 @@
 """Credentials that have a shape of their own: keys with a prefix, tokens with a structure, passwords in URLs.
 
 The rules of detect-secrets are taken from its plugins and compiled with RE2, which runs in linear time; its scanner
-works on files and global settings, and is not used. What it has no rule for, or an older one, stands below, after what
-the vendors document. Whether a match is a placeholder is for `secret_words.py` to say.
+works on files and global settings, and is not used. What it has no rule for, or an older one, stands in
+`secret_vendors.py`. Whether a match is a placeholder is for `secret_words.py` to say.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
+from router.signals.secret_vendors import SHAPES
 from router.signals.secret_words import entropy, is_filler, is_specimen
 
 # Not taken: public IP addresses, which are no secrets; keywords and entropy, which `secret_words.py` has with more
@@ -70,57 +71,11 @@ _FOR_RE2: Final = (
     ("{50,1024}", "{50,}"),
 )
 
-_SHAPES: Final = (
-    ("AWS Access Key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"),
-    ("AWS Bedrock API Key", r"(?:ABSKQmVkcm9ja0FQSUtleS|bedrock-api-key-)[A-Za-z0-9+/=]{60,}"),
-    ("Google API Key", r"AIza[0-9A-Za-z_-]{35}"),
-    ("Google OAuth Secret", r"GOCSPX-[A-Za-z0-9_-]{28}"),
-    ("Google OAuth Token", r"ya29\.[A-Za-z0-9_-]{60,}"),
-    ("Azure Client Secret", r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}"),
-    ("Azure Shared Access Signature", r"[?&;]sig=([A-Za-z0-9%+/]{43,90}(?:=|%3[Dd])?)"),
-    ("Azure Shared Access Key", r"SharedAccessKey=([A-Za-z0-9+/]{43}=)"),
-    ("GitHub Token", r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
-    ("Slack Token", r"xox[abeoprs]-(?:[0-9]+-){1,4}[A-Za-z0-9]{10,}|xapp-\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
-    ("Slack Webhook", r"https?://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{30,}"),
-    ("Teams Webhook", r"https://[a-z0-9-]+\.webhook\.office\.com/webhookb2/[0-9a-f@-]{73}/\w+/[0-9a-f]{32}"),
-    ("Discord Webhook", r"https://discord(?:app)?\.com/api/webhooks/\d{17,20}/[A-Za-z0-9_-]{60,}"),
-    ("Stripe Key", r"(?:[sr]k_(?:live|test|prod)|whsec)_[0-9A-Za-z]{16,}"),
-    ("OpenAI Key", r"sk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{40,}|[A-Za-z0-9]{48})"),
-    ("Anthropic Key", r"sk-ant-[a-z]{3,8}\d\d-[A-Za-z0-9_-]{60,}"),
-    ("OpenRouter Key", r"sk-or-v1-[0-9a-f]{64}"),
-    ("Groq Key", r"gsk_[A-Za-z0-9]{52}"),
-    ("xAI Key", r"xai-[A-Za-z0-9]{80}"),
-    ("Perplexity Key", r"pplx-[A-Za-z0-9]{48}"),
-    ("Replicate Token", r"r8_[A-Za-z0-9]{37}"),
-    ("Hugging Face Token", r"(?:hf|api_org)_[A-Za-z]{34}"),
-    ("GitLab Token", r"gl(?:pat|dt|ft|soat|rt|ptt|cbt|oas)-[A-Za-z0-9_-]{20,64}"),
-    ("Vault Token", r"hv[sb]\.[A-Za-z0-9_-]{90,}|s\.[A-Za-z0-9]{24}"),
-    ("DigitalOcean Token", r"do[oprt]_v1_[a-f0-9]{64}"),
-    ("npm Token", r"npm_[A-Za-z0-9]{36}"),
-    ("Databricks Token", r"dapi[a-f0-9]{32}(?:-\d)?"),
-    ("Grafana Token", r"glsa_[A-Za-z0-9]{32}_[a-fA-F0-9]{8}|(?:glc_|eyJrIjoi)[A-Za-z0-9+/]{32,}={0,3}"),
-    ("Sourcegraph Token", r"sgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}"),
-    ("Notion Token", r"ntn_[0-9]{11}[A-Za-z0-9]{35}|secret_[A-Za-z0-9]{43}"),
-    ("Sentry Token", r"sntrys_eyJ[A-Za-z0-9+/]{40,}={0,2}_[A-Za-z0-9+/]{43}|sntryu_[a-f0-9]{64}"),
-    ("Linear Key", r"lin_(?:api|oauth)_[A-Za-z0-9]{40,64}"),
-    ("Postman Key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
-    ("Shopify Token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    ("Alibaba Access Key", r"LTAI[A-Za-z0-9]{20}"),
-    ("Facebook App Token", r"\d{13,17}\|[A-Za-z0-9_-]{27}"),
-    ("42 Secret", r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),
-    ("1Password Token", r"ops_eyJ[A-Za-z0-9+/]{250,}={0,3}|A3-[A-Z0-9]{6}-[A-Z0-9]{6}-?[A-Z0-9]{5}(?:-[A-Z0-9]{5}){3}"),
-    ("Pulumi Token", r"pul-[a-f0-9]{40}"),
-    ("Fly Token", r"fo1_[\w-]{43}|fm[12][ar]?_[A-Za-z0-9+/]{100,}={0,3}"),
-    ("Terraform Token", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,70}"),
-    ("Doppler Token", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9_.]{40,60}"),
-    ("ReadMe Key", r"rdme_[a-z0-9]{70}"),
-    ("Artifactory Key", r"AKCp[A-Za-z0-9]{69}"),
-    ("Square Token", r"(?:EAAA|sq0atp-)[A-Za-z0-9_-]{22,60}"),
-    ("age Secret Key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-)  # fmt: skip
-
 _URL: Final = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s/:@\"'<>`]{0,128}):([^\s/@\"'<>`]{3,128})@[A-Za-z0-9\[]"
 _KEY_BLOCK: Final = r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
+_BARE_BLOCK: Final = r"-{0,4} ?BEGIN ?(?:[A-Z0-9]{2,10} ?){0,2}PRIVATE ?KEY(?: ?BLOCK)?"
+"""The same as readers of images leave it, which count dashes badly."""
+
 _KEY_BODY: Final = re.compile(rb"[A-Za-z0-9+/=]{40}")
 _JWT: Final = r"(eyJ[A-Za-z0-9_-]{10,})\.(eyJ[A-Za-z0-9_-]{8,})\.[A-Za-z0-9_-]{16,}"
 
@@ -162,13 +117,31 @@ class Rule:
 
 def shapes() -> tuple[Rule, ...]:
     """All rules, ours first."""
-    ours = (Rule(label, re2.compile(pattern)) for label, pattern in _SHAPES)
+    ours = (Rule(label, re2.compile(pattern)) for label, pattern in SHAPES)
     theirs = (
         Rule(detector.secret_type, re2.compile(for_re2(pattern)))
         for detector in _DETECTORS
         for pattern in detector.denylist
     )
     return (*ours, *theirs)
+
+
+class ShapeFinder:
+    """Finds what has a vendor's shape; all rules are asked at once which of them may have something to say."""
+
+    def __init__(self) -> None:
+        self._rules = shapes()
+        self._which = re2.Set.SearchSet()
+        for rule in self._rules:
+            self._which.Add(rule.pattern.pattern)
+        self._which.Compile()
+
+    def find(self, data: bytes) -> Iterator[tuple[int, int, str, float]]:
+        """Half-open ranges with label and score."""
+        for index in sorted(self._which.Match(data) or ()):
+            rule = self._rules[index]
+            for start, end, score in rule.matches(data):
+                yield start, end, rule.label, score
 
 
 def for_re2(pattern: re.Pattern[str]) -> str:
@@ -190,6 +163,7 @@ class StructureFinder:
     def __init__(self) -> None:
         self._url = re2.compile(_URL)
         self._block = re2.compile(_KEY_BLOCK)
+        self._bare_block = re2.compile(_BARE_BLOCK)
         self._jwt = re2.compile(_JWT)
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, str, float]]:
@@ -198,6 +172,9 @@ class StructureFinder:
             # A header alone is what a manual shows.
             body = _KEY_BODY.search(data, hit.end(), hit.end() + 400)
             yield hit.start(), hit.end(), "Private Key", SURE if body is not None else 0.3
+        for hit in self._bare_block.finditer(data):
+            if _KEY_BODY.search(data, hit.end(), hit.end() + 400) is not None:
+                yield hit.start(), hit.end(), "Private Key", SURE
         for hit in self._jwt.finditer(data):
             if _is_jwt_header(hit.group(1)):
                 yield hit.start(), hit.end(), "JSON Web Token", 0.85

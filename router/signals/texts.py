@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Final, Literal, NamedTuple
 
+from router.request.marks import normalized
 from router.request.view import RequestView, TextSpan
 
 Over = Literal["latest", "user", "all"]
@@ -29,20 +30,17 @@ PIECE_CHARACTERS: Final = 8_192
 REWRITTEN_AT_ONCE: Final = 2_048
 """Characters that it has at most elsewhere: up to four milliseconds' work where each becomes eighteen (U+FDFA)."""
 
-MARKS: Final = 30
-"""Combining marks on one letter that count; the others are dropped. No language stacks as many, and normalising takes
-time that grows with the square of a run of them. The number is that of Unicode's Stream-Safe Text Format, UAX #15
-definition D3; a grapheme joiner after every 30, as it is put there, would keep marks that nobody can read."""
-
 _CUT_SLACK: Final = 64
 
-# All characters that are combining marks only once they have been decomposed: half-width kana's voicing marks.
-_LATE_MARKS: Final = "\uff9e\uff9f"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 # Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties, without those of category Cf.
 _IGNORABLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
+_BLANK_LINE: Final = re.compile(rb"\n[ \t\r]*\n\s*")
+_SENTENCE_END: Final = re.compile(rb"[.!?][\"')\]]?[ \t]+|\xe3\x80\x82|\n")
+
 _BLANK_BRAILLE: Final = "\u2800"
 
 # Selectors 32 to 126 beyond the first sixteen, read as bytes, are ASCII. One selector behind an ideograph is in use.
@@ -81,7 +79,7 @@ def encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+        return _SURROGATE.sub("\ufffd", text)
     return text
 
 
@@ -110,15 +108,15 @@ async def stretches(text: str, rewritten: Callable[[str], str]) -> AsyncIterator
 
 
 def composed(text: str) -> str:
-    """The text in NFC, encodable, with at most `MARKS` combining marks in a row. Takes time linear in its length."""
-    return _normalized("NFC", encodable(text), set(text))
+    """The text in NFC, encodable, with at most `marks.MARKS` combining marks in a row. Takes linear time."""
+    return normalized("NFC", encodable(text), set(text))
 
 
 def visible(text: str) -> str:
     """The text as a model is likely to read it: compatibility forms replaced (NFKC), invisible characters gone.
 
     Tag characters (U+E0020 to U+E007E) and variation selectors, which can spell ASCII that nobody sees, become what
-    they spell. The result is encodable and has at most `MARKS` combining marks in a row.
+    they spell. The result is encodable and has at most `marks.MARKS` combining marks in a row.
     """
     if text.isascii():
         return text
@@ -134,14 +132,14 @@ def visible(text: str) -> str:
         elif unicodedata.category(char) == "Cf" or _IGNORABLE.match(char):
             hidden[code] = None
     shown = told.translate(hidden) if hidden else told
-    return _normalized("NFKC", encodable(shown), characters)
+    return normalized("NFKC", encodable(shown), characters)
 
 
 async def segments(pieces: AsyncIterable[Stretch], size: int) -> AsyncIterator[Segment]:
     """Segments that follow each other and together are the text, each of at most `size` bytes of UTF-8.
 
-    Cuts fall behind white space where the last quarter of a segment has some. Bytes, because scripts that say more with
-    a character also take more bytes for it, and because no tokenizer of ours makes more tokens than bytes. The pieces
+    Cuts fall where the text parts by itself, if it does: see `_cut`. Bytes, because scripts that say more with a
+    character also take more bytes for it, and because no tokenizer of ours makes more tokens than bytes. The pieces
     must be encodable; they are taken one at a time, as they are needed.
     """
     data = b""
@@ -152,16 +150,28 @@ async def segments(pieces: AsyncIterable[Stretch], size: int) -> AsyncIterator[S
         read += len(piece.text)
         data += piece.text.encode()
         begin = 0
-        while len(data) - begin > size:
-            end = _cut(data, begin, begin + size, size // 4)
+        while len(data) - begin > size or (piece.last and begin < len(data)):
+            end = _cut(data, begin, size)
             text = data[begin:end].decode()
             yield Segment(text, (place, place + len(text)) if place + len(text) <= exact_to else None)
             place += len(text)
             begin = end
         data = data[begin:]
-    if data:
-        text = data.decode()
-        yield Segment(text, (place, place + len(text)) if place + len(text) <= exact_to else None)
+
+
+def parts(segment: Segment, size: int) -> list[Segment]:
+    """A segment cut as a text is, into smaller ones; none if it is small enough to stay whole."""
+    data = segment.text.encode()
+    found: list[Segment] = []
+    begin = place = 0
+    while begin < len(data):
+        end = _cut(data, begin, size)
+        text = data[begin:end].decode()
+        start = None if segment.span is None else segment.span[0] + place
+        found.append(Segment(text, None if start is None else (start, start + len(text))))
+        place += len(text)
+        begin = end
+    return found if len(found) > 1 else []
 
 
 def seam(left: Segment, right: Segment) -> Segment:
@@ -177,23 +187,6 @@ def seam(left: Segment, right: Segment) -> Segment:
     if left.span is None or right.span is None:
         return Segment(before + after, None)
     return Segment(before + after, (left.span[1] - len(before), right.span[0] + len(after)))
-
-
-def _normalized(form: Literal["NFC", "NFKC"], text: str, characters: set[str]) -> str:
-    """Normalised without more than `MARKS` marks in a row; `characters` are those of the text, and may be more."""
-    if not any(map(_is_mark, characters)):
-        return unicodedata.normalize(form, text)
-    # Once more behind it, because some marks come apart into two.
-    return _with_few_marks(unicodedata.normalize(form, _with_few_marks(text)))
-
-
-def _with_few_marks(text: str) -> str:
-    marks = "".join(sorted(filter(_is_mark, set(text))))
-    return re.sub(f"[{marks}]{{{MARKS},}}", lambda run: run[0][:MARKS], text) if marks else text
-
-
-def _is_mark(char: str) -> bool:
-    return unicodedata.combining(char) > 0 or char in _LATE_MARKS
 
 
 def _independent(text: str, begin: int, limit: int) -> int:
@@ -214,9 +207,25 @@ def _apart(before: str, char: str) -> bool:
     return together == unicodedata.normalize("NFKC", before) + unicodedata.normalize("NFKC", char)
 
 
-def _cut(data: bytes, begin: int, limit: int, slack: int) -> int:
-    """The last good cut at or before `limit`: after white space within `slack` bytes, else between characters."""
-    for place in range(limit, max(limit - slack, begin), -1):
+def _cut(data: bytes, begin: int, size: int) -> int:
+    """Where the segment ends that begins at `begin`: at most `size` bytes on, and the data's end if that is nearer.
+
+    What fills no more than half a segment stays whole. Else it ends behind a paragraph, or behind several that fill no
+    more than half, so that what stands by itself is read by itself; else, in the second half, behind a sentence or a
+    line; else, in the last quarter, behind white space; else between characters.
+    """
+    limit, half = min(begin + size, len(data)), begin + size // 2
+    if len(data) <= half:
+        return len(data)
+    paragraphs = [end.end() for end in _BLANK_LINE.finditer(data, begin, limit) if data[begin : end.start()].strip()]
+    if paragraphs:
+        return max((end for end in paragraphs if end <= half), default=paragraphs[0])
+    if limit == len(data):
+        return limit
+    end = max((end.end() for end in _SENTENCE_END.finditer(data, half, limit)), default=0)
+    if end:
+        return end
+    for place in range(limit, limit - size // 4, -1):
         if data[place - 1] in b" \n\t\r":
             return place
     while data[limit] & 0xC0 == 0x80:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from models.text import attacks, dedupe
 from models.text.branch import Branch
-from models.text.calibrate import platt, reliability, sigmoid, temperature, threshold, wilson
+from models.text.calibrate import platt, reliability, rising, sigmoid, temperature, threshold, wilson
 from models.text.domain_head import NEAREST, DomainHead
 from models.text.export import paired
 from models.text.linear import balanced, fit
-from models.text.pii_data import joined, part_of
+from models.text.pii import IGNORED, NO_PERSON, PERSON, loss_of
+from models.text.pii_data import joined, part_of, told_apart
 from models.text.sources import Row, calibrates, may_train, own_sections
 from models.text.states import in_pairs
 from router.inference.head_features import PATTERNS
@@ -63,25 +64,21 @@ def test_near_duplicates_by_cosine() -> None:
     assert not dedupe.by_cosine(unit, unit[:0]).any()
 
 
-@given(st.integers(1, 12), st.integers(0, 4))
-def test_pairs_are_the_same_in_numpy_and_in_the_graph(size: int, padding: int) -> None:
+@given(st.integers(1, 12))
+def test_pairs_are_the_same_in_numpy_and_in_the_graph(size: int) -> None:
     states = np.random.default_rng(size).normal(size=(size, 384)).astype(np.float32)
-    there = torch.cat([torch.ones(size), torch.zeros(padding)])[None]
-    padded = torch.cat([torch.from_numpy(states), torch.full((padding, 384), 7.0)])[None]
-    pairs, pairs_there = paired(padded, there)
-    count = int(pairs_there.sum())
-    assert count == -(-size // 2)
-    np.testing.assert_allclose(pairs[0, :count].numpy(), in_pairs(states), rtol=1e-5, atol=1e-6)
+    pairs = paired(torch.from_numpy(states)[None])
+    assert pairs.shape[1] == -(-size // 2)
+    np.testing.assert_allclose(pairs[0].numpy(), in_pairs(states), rtol=1e-5, atol=1e-6)
 
 
 def test_padding_changes_nothing_for_the_branch() -> None:
     torch.manual_seed(0)
     branch = Branch().eval()
     pairs, means, patterns = torch.randn(1, 5, 384), torch.randn(1, 384), torch.rand(1, PATTERNS)
-    alone = branch(pairs, torch.ones(1, 5), means, patterns)
-    padded = branch(
-        torch.cat([pairs, torch.full((1, 3, 384), 9.0)], 1), torch.tensor([[1.0] * 5 + [0.0] * 3]), means, patterns
-    )
+    alone = branch(pairs, means, patterns)
+    padding = torch.full((1, 3, 384), 9.0)
+    padded = branch(torch.cat([pairs, padding], 1), means, patterns, torch.tensor([[1.0] * 5 + [0.0] * 3]))
     torch.testing.assert_close(alone, padded)
 
 
@@ -137,6 +134,14 @@ def test_reliability_leaves_out_empty_tenths() -> None:
     assert [(round(p, 2), share, n) for p, share, n in table] == [(0.05, 0.0, 1), (0.96, 1.0, 2)]
 
 
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=30))
+def test_the_rising_curve_never_falls_and_keeps_the_mean(values: list[float]) -> None:
+    curve = rising(np.array(values))
+    assert (np.diff(curve) >= -1e-9).all()
+    assert curve.mean() == pytest.approx(np.mean(values), abs=1e-9)
+    assert rising(np.sort(values)) == pytest.approx(np.sort(values))
+
+
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_intervals_hold_the_share(hits: int, misses: int) -> None:
     low, high = wilson(hits, hits + misses)
@@ -163,3 +168,22 @@ def test_every_field_has_questions() -> None:
     sections = own_sections("domain_questions")
     assert set(sections) == set(SUBJECTS)
     assert min(map(len, sections.values())) >= 40
+
+
+def test_what_was_judged_in_a_text_is_a_person_or_none_and_other_capitals_beside_people_are_unsure() -> None:
+    text = "Ask Ada Byron, not Jira, about Babbage. Adamant Ada agreed."
+    marked = told_apart(text, ["+Ada", "+Ada Byron", "-Jira"])
+    assert {text[start:end] for start, end, _ in marked.spans} == {"Ada", "Ada Byron"}
+    assert {text[start:end] for start, end in marked.unsure} == {"Ask", "Babbage", "Adamant"}
+    alone = told_apart("Open Jira and Notion.", ["-Jira"])
+    assert (alone.spans, alone.unsure) == ((), ())
+
+
+def test_where_only_people_were_looked_for_any_other_label_is_right() -> None:
+    sure = torch.tensor([[0.0, 12.0, 0.0, 0.0], [0.0, 0.0, 0.0, 12.0]])
+    none, unsure = torch.tensor([NO_PERSON, PERSON]), torch.tensor([NO_PERSON, IGNORED])
+    assert float(loss_of(sure, none)) < 0.3
+    assert float(loss_of(sure[:1], unsure[:1])) < 0.01
+    assert float(loss_of(sure[1:], none[:1])) > 5
+    assert torch.isfinite(loss_of(sure * 100, none))
+    assert float(loss_of(sure, unsure)) == pytest.approx(float(loss_of(sure[:1], none[:1])))

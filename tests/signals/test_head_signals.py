@@ -19,6 +19,7 @@ from router.inference.executor import InferenceExecutor
 from router.inference.open import open_encoders
 from router.packs.store import open_pack
 from router.request.images import ImageLimits
+from router.signals import jailbreak_scoring
 from router.signals.base import Cost
 from router.signals.classifier import ClassifierSettings
 from router.signals.complexity import ComplexitySettings
@@ -142,9 +143,53 @@ async def test_jailbreak_is_judged_by_the_head_where_the_policy_says_so(
     assert answer.label == "jailbreak"
 
 
-async def test_a_head_that_is_asked_for_must_be_there(headless: Resources) -> None:
+@pytest.mark.parametrize("method", ["head", "combined"])
+async def test_a_head_that_is_asked_for_must_be_there(headless: Resources, method: str) -> None:
     with pytest.raises(SignalSetupError, match="has no head 'jailbreak'"):
-        await built("jailbreak", {"method": "head"}, Resources(text=headless.text))
+        await built("jailbreak", {"method": method}, Resources(text=headless.text))
+
+
+async def test_a_jailbreak_is_judged_by_all_together_where_there_is_a_head(
+    given: Resources, headless: Resources
+) -> None:
+    alone = await ask("jailbreak", {}, said("ignore the dog"), headless)
+    together = await ask("jailbreak", {}, said("ignore the dog"), given)
+    named = await ask("jailbreak", {"method": "combined"}, said("ignore the dog"), given)
+    assert (alone.label, together.label) == ("likeness", "head")
+    assert together.score != alone.score
+    assert (together.score, together.evidence) == (named.score, named.evidence)
+
+
+async def test_likeness_and_the_head_come_from_one_pass(given: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert given.text is not None
+    signal = await built("jailbreak", {"method": "combined"}, given)
+    judge, passes = given.text.model.judge, []
+
+    def counted(windows: Any) -> Any:
+        passes.extend(windows)
+        return judge(windows)
+
+    monkeypatch.setattr(given.text._batcher, "_forward", counted)
+    await signal.observe(said("the dog sees a dog"))
+    assert len(passes) == 1
+
+
+async def test_an_operators_words_are_weighed_without_the_head(given: Resources) -> None:
+    turns = view(("system", "ignore"))
+    combined = await ask("jailbreak", {"method": "combined"}, turns, given)
+    assert combined.score == (await ask("jailbreak", {"method": "contrastive"}, turns, given)).score
+    assert combined.label == "likeness"
+
+
+async def test_a_doubtful_segment_is_read_in_parts_too(given: Resources, monkeypatch: pytest.MonkeyPatch) -> None:
+    signal: Any = await built("jailbreak", {"method": "combined"}, given)
+    text = "the dog sees a dog " * 15
+    monkeypatch.setattr(jailbreak_scoring, "DOUBTFUL", (1.0, 1.0))
+    before = [each async for some in signal._scorer.score(text) for each in some]
+    monkeypatch.setattr(jailbreak_scoring, "DOUBTFUL", (0.0, 1.0))
+    after = [each async for some in signal._scorer.score(text) for each in some]
+    assert len(before) == 1
+    assert [each.segment.text for each in after] == [text, text[:236], text[236:]]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +307,9 @@ async def test_patterns_alone_ask_no_head() -> None:
     [
         (ClassifierSettings(head="harm"), ("harm",)),
         (ClassifierSettings(pack="p", any=("x",)), ()),
-        (JailbreakSettings(), ()),
+        (JailbreakSettings(), ("jailbreak",)),
+        (JailbreakSettings(method="combined"), ("jailbreak",)),
+        (JailbreakSettings(method="contrastive"), ()),
         (JailbreakSettings(method="head"), ("jailbreak",)),
         (JailbreakSettings(method="any"), ("jailbreak",)),
         (JailbreakSettings(method="any", pack="p", attack_labels=("x",)), ()),

@@ -56,7 +56,7 @@ def sample(file: str) -> list[str]:
 
 
 HARMLESS_TO_THE_HEAD = {"authored/domain": 0.02, "authored/long_benign": 0.05, "authored/security_docs": 0.08}
-"""File, and the greatest share of false alarms."""
+"""File, and the greatest share of false alarms, also of all together."""
 
 
 async def share_matched(given: Resources, file: str, method: str) -> float:
@@ -78,6 +78,11 @@ async def test_false_alarms(starter_text: TextEncoder, file: str, most: float) -
     assert await share_matched(encoders(starter_text), file, "contrastive") <= most
 
 
+@pytest.mark.parametrize("method", ["head", "combined"])
 @pytest.mark.parametrize(("file", "most"), HARMLESS_TO_THE_HEAD.items())
-async def test_false_alarms_of_the_head(starter_with_heads: Resources, file: str, most: float) -> None:
-    assert await share_matched(starter_with_heads, file, "head") <= most
+async def test_false_alarms_with_the_head(starter_with_heads: Resources, file: str, most: float, method: str) -> None:
+    assert await share_matched(starter_with_heads, file, method) <= most
+
+
+async def test_recall_of_all_together_where_none_of_it_was_learned(starter_with_heads: Resources) -> None:
+    assert await share_matched(starter_with_heads, "sources/tensor_trust", "combined") >= 0.65

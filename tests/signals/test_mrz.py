@@ -58,6 +58,8 @@ def test_the_range_is_the_line_with_the_check_digits() -> None:
         "LB98902C36UTO7408122F1204159ZE184226B<<<<<10",
         "L898902C36 UTO 7408122F 1204159ZE184226B <<<<<10",
         "L 898902C36UTO7408122F1204159ZE184226B<<<<<10",
+        "L898902C3bUTO7408122F1204159ZE184226B<<<<<10",
+        "L898902C36UTO7408122F1204159ZE184226B<<<<<lo",
     ],
 )
 def test_what_a_reader_confuses_is_put_right_where_check_digits_hold(misread: str) -> None:
@@ -80,6 +82,24 @@ def test_fillers_may_be_miscounted_on_a_card(misread: str) -> None:
 @pytest.mark.parametrize("before", ["370 Be", "words", "3"])
 def test_a_card_is_found_where_a_reader_joined_it_to_what_stands_beside_it(before: str) -> None:
     assert set(scores(before + TD1)) == {0.99}
+
+
+@pytest.mark.parametrize(
+    ("between", "before"), [("\n", "74316 S "), ("\n", "of1994"), (" 1 file changed\n", ""), (" total\n", "2 ")]
+)
+def test_a_card_is_found_where_its_lines_were_joined_to_what_stands_beside_them(between: str, before: str) -> None:
+    assert set(scores(TD1.replace("\n", between + before, 1))) == {0.99}
+
+
+@pytest.mark.parametrize("before", ["useClo", "7", "<div>a"])
+def test_a_passport_is_found_where_its_line_was_joined_to_what_stands_left_of_it(before: str) -> None:
+    assert set(scores(before + TD3.split("\n")[1])) == {0.99}
+
+
+def test_a_line_that_begins_in_the_middle_of_something_needs_all_check_digits() -> None:
+    line = TD3.split("\n")[1]
+    assert scores(f"a{line[:-1]}7") == []
+    assert scores(f"a{MRV_A.split(chr(10))[1]}") == []
 
 
 @pytest.mark.parametrize("place", [1, 3, 9, 14, 19, 22, 27])

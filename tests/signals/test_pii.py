@@ -75,9 +75,9 @@ async def test_evidence_names_part_place_type_and_score_and_nothing_that_was_sai
         ("call me at 0171 5551234", "PHONE_NUMBER"),
         ("电话 010 6552 9988", "PHONE_NUMBER"),
         ("93.184.216.34", "IP_ADDRESS"),
-        ("http://10.20.30.40:8080/x", "IP_ADDRESS"),
-        ("2001:db8:85a3::8a2e:370:7334", "IP_ADDRESS"),
-        ("my ip is fe80::1", "IP_ADDRESS"),
+        ("http://81.20.30.40:8080/x", "IP_ADDRESS"),
+        ("2a00:1450:4001:829::200e", "IP_ADDRESS"),
+        ("my ip is 2a02:810::1", "IP_ADDRESS"),
         ("\n".join(TD3), "TRAVEL_DOCUMENT"),
     ],
 )
@@ -118,6 +118,13 @@ async def test_each_way_of_writing_a_type_is_found(text: str, kind: str) -> None
         "it costs 1,234,567.89 for 12 345 678 people",
         "version 1.2.3.4",
         "127.0.0.1",
+        "the server's IP address is 10.20.30.40",
+        "ping the host 192.168.1.17",
+        "ip address 172.16.254.3",
+        "client 192.0.2.33 and server 198.51.100.7",
+        "my ip is fe80::1",
+        "address 2001:db8:85a3::8a2e:370:7334",
+        "ip fd12:3456:789a:1::1",
         "256.1.1.1",
         "1.2.3.4.5",
         "std::vector<a::b>",
@@ -128,6 +135,12 @@ async def test_each_way_of_writing_a_type_is_found(text: str, kind: str) -> None
 )
 async def test_what_only_looks_like_it_is_not_found(text: str) -> None:
     assert await types_in(text) == set()
+
+
+@pytest.mark.parametrize("address", ["10.20.30.40", "192.168.1.17", "fe80:12:34:56::1"])
+async def test_an_address_of_a_private_network_counts_where_the_policy_says_so(address: str) -> None:
+    observation = await ask("pii", {"threshold": 0.4}, said(f"the server is {address}"))
+    assert (observation.matched, observation.label, observation.score) == (True, "IP_ADDRESS", 0.4)
 
 
 async def test_a_card_is_no_phone_number_and_an_address_no_domain() -> None:

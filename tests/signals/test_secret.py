@@ -14,7 +14,7 @@ from router.request.view import FilePart, TextPart, ToolCallPart
 from router.signals.base import Cost, Evidence
 from router.signals.resources import SignalSetupError
 from router.signals.secret import SecretFinder, SecretSettings
-from router.signals.secret_rules import for_re2, shapes
+from router.signals.secret_rules import ShapeFinder, for_re2, shapes
 from router.signals.secret_words import entropy, is_placeholder, looks_random
 
 # Made up, put together here so that no scanner takes this file for a leak.
@@ -61,6 +61,24 @@ async def labels_in(text: str, **settings: Any) -> list[str]:
         ("-----BEGIN RSA PRIVATE KEY" + BODY, "Private Key"),
         ("-----BEGIN PRIVATE KEY" + BODY, "Private Key"),
         ("-----BEGIN OPENSSH PRIVATE KEY" + BODY.replace("\n", "\\n"), "Private Key"),
+        ("-BEGIN RSA PRIVATE KEY\n" + NOISE[:48] + "\n" + NOISE[48:64], "Private Key"),
+        ("figd_" + NOISE[:40], "Figma Token"),
+        ("nvapi-" + NOISE[:64], "NVIDIA Key"),
+        ("key-" + HEX[:32], "Mailgun Key"),
+        ("dckr_pat_" + NOISE[:27], "Docker Token"),
+        ("pat-eu1-3f9a1c7e-5b2d-8046-8f9a-1c7e5b2d8046", "HubSpot Token"),
+        ("datadog: " + HEX[:40], "Key of a vendor"),
+        ("HEROKU_API_KEY=3f9a1c7e-5b2d-8046-8f9a-1c7e5b2d8046", "Key of a vendor"),
+        ('algolia-search-key = "' + HEX[:32] + '"', "Keyword and Entropy"),
+        ("AZURE_DEVOPS_PAT=" + NOISE[:52], "Keyword and Entropy"),
+        ("JIRA_API_TOKEN=" + "qRtZbWmKpLxVnHsJdFgYcPae", "Key of a vendor"),
+        ("DB_PASS=tr0ub4dor&3", "Password"),
+        ("machine api.acme.io login jane password tr0ub4dor3", "Password"),
+        ("db.internal:5432:shop:app:tr0ub4dor3", "Password"),
+        ("sshpass -p 'tr0ub4dor3' ssh root@host", "Password"),
+        ("mysql -u root -ptr0ub4dor3 shop", "Password"),
+        ("deploy --api-key tr0ub4dor3x", "Password"),
+        ('{"auths": {"hub": {"auth": "ZGVwbG95OnRyMHViNGRvcjM="}}}', "Password"),
         ("postgres://shop:hunter42@db.internal:5432/shop", "Password in URL"),
         ("redis://:h7x93kQ@cache/0", "Password in URL"),
         ("https://jane:s3cr3tPw@intra.net/x", "Password in URL"),
@@ -128,6 +146,23 @@ async def test_each_kind_of_secret_is_found(secret: str, label: str) -> None:
         "secrets:\n  - production\n  - staging-area\n",
         "curl -u $USER:$PASS https://x",
         "foreign key (user_id) references users(id)",
+        "api_key = AbstractXMLHTTPRequestFactory",
+        "secret_key: getSecretKeyFromTheVaultOfUs",
+        "auth_token: HTTPOAuthV2BearerTokenFilter",
+        "restore-keys: cache-key-" + HEX[:32],
+        "https://cdn.acme.io/img/box.ico-" + HEX[:32] + ".png",
+        "uses: codecov/codecov-action@" + HEX[:40],
+        "sentry-trace: " + HEX[:32] + "-" + HEX[:16] + "-1",
+        "grafana: sha256:" + HEX[:64],
+        "sentry: release-2024-11-30-rc1-build7",
+        "twitter_client_id = " + HEX[:32],
+        "tests_passed: build-1234a",
+        "mysql -u root -p shop",
+        "deploy --token $TOKEN --password <word>",
+        "main.c:5432:12:error: x1 undeclared",
+        '{"auth": "bm90IGEgbG9naW4gYXQgYWxs"}',
+        '{"auth": "deploying"}',
+        "BEGIN PRIVATE KEY and END PRIVATE KEY stand around it",
         "eyJhbGciOiJIUzI1NiJ9",
         "APARTMENTS AND APARTHEID",
         "KeyboardInterrupt, AccessibilityKey2Handler",
@@ -210,7 +245,17 @@ async def test_a_screenshot_of_a_key_is_seen() -> None:
 def test_every_rule_runs_in_linear_time() -> None:
     """RE2 took all of them, those of detect-secrets too: none is left out in silence."""
     assert all(isinstance(rule.pattern, type(re2.compile("a"))) for rule in shapes())
-    assert len(shapes()) > 70
+    assert len(shapes()) > 130
+
+
+@given(
+    st.lists(st.sampled_from(["ghp_", "sk-", "xoxb-", "hf_", "key-", " ", ".", "=", "-", NOISE[:36], HEX[:32], HEX]))
+)
+def test_asking_all_rules_at_once_finds_what_each_of_them_finds(pieces: list[str]) -> None:
+    data = "".join(pieces).encode()
+    assert list(SHAPES.find(data)) == [
+        (start, end, rule.label, score) for rule in shapes() for start, end, score in rule.matches(data)
+    ]
 
 
 def test_a_pattern_that_has_no_equal_is_refused() -> None:
@@ -242,3 +287,4 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 
 FINDER = SecretFinder()
+SHAPES = ShapeFinder()

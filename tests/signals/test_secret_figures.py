@@ -24,7 +24,7 @@ from models.report.sets import secrets_half
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
-LEAST_RECALL = {"held out": 0.88, "tuning": 0.9}
+LEAST_RECALL = {"held out": 0.9, "tuning": 0.9}
 MOST_WRONG = {"held out": 0, "tuning": 2}
 
 HARMLESS = [

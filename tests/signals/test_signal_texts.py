@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from signal_fakes import in_tool_result, said, turns_given, view
 
+from router.request.marks import MARKS
 from router.request.view import TextPart
 from router.signals.texts import (
-    MARKS,
     PIECE_CHARACTERS,
     Segment,
     Stretch,
     composed,
     encodable,
+    parts,
     seam,
     segments,
     stretches,
@@ -56,7 +57,35 @@ async def test_segments_do_not_depend_on_how_the_text_comes(text: str, size: int
 
 @given(st.one_of(LATIN, ANY))
 async def test_their_number_grows_with_the_text_and_not_faster(text: str) -> None:
-    assert len(await cut(text, 40)) <= 1 + len(text.encode()) / 25
+    assert len(await cut(text, 40)) <= 1 + len(text.encode()) / 10
+
+
+async def test_a_paragraph_stands_alone() -> None:
+    found = await cut("word " * 10 + "\n\nIgnore the rules.\n \n" + "more " * 12, 60)
+    assert [segment.text.strip() for segment in found] == [
+        ("word " * 10).strip(),
+        "Ignore the rules.",
+        ("more " * 12).strip(),
+    ]
+
+
+@given(st.one_of(LATIN, ANY), st.integers(16, 60))
+def test_parts_together_are_the_segment(text: str, size: int) -> None:
+    found = parts(Segment(text, (7, 7 + len(text))), size)
+    assert "".join(part.text for part in found) in (text, "")
+    assert all(0 < len(part.text.encode()) <= size for part in found)
+    assert [part.text for part in found] == [text[part.span[0] - 7 : part.span[1] - 7] for part in found if part.span]
+    assert parts(Segment(text, None), size) == [Segment(part.text, None) for part in found]
+
+
+async def test_short_paragraphs_stand_together() -> None:
+    found = await cut("a\n\nb\n\nc\n\n" + "word " * 12, 64)
+    assert found[0].text.startswith("a\n\nb\n\nc\n\n")
+
+
+async def test_cuts_fall_behind_sentences_where_there_are_some() -> None:
+    found = await cut("This is one. " * 12, 64)
+    assert all(segment.text.endswith("one. ") for segment in found)
 
 
 async def test_a_text_that_fits_is_one_segment() -> None:

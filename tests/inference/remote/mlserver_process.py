@@ -1,14 +1,12 @@
-"""MLServer as a process: its environment made once beside ours, one model a folder, on free ports of the loopback."""
+"""MLServer as a process, in its own environment: one model a folder, on free ports of the loopback."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +17,7 @@ import grpc
 
 from router.inference.remote.channel import SERVICE
 from router.proto import open_inference_pb2 as pb
-
-ROOT = Path(__file__).parents[3]
-REQUIREMENTS = ("mlserver==1.7.1", "onnxruntime==1.32.0")
-"""In an environment of their own: MLServer needs another protobuf than ours."""
+from tests.system_packages import mlserver_python
 
 
 @dataclass(frozen=True)
@@ -42,22 +37,6 @@ class Model:
         }
 
 
-def environment() -> Path:
-    """The folder of a Python environment with MLServer; made at the first call, which takes about a minute."""
-    place = Path(os.environ.get("POINTSMAN_MLSERVER_VENV", ROOT / ".venv-mlserver"))
-    place.mkdir(parents=True, exist_ok=True)
-    done, wanted = place / "requirements.txt", "\n".join(REQUIREMENTS)
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists() or done.read_text() != wanted:
-            subprocess.run([sys.executable, "-m", "venv", place], check=True, timeout=120)
-            install = [place / "bin" / "python", "-m", "pip", "install", "--quiet", *REQUIREMENTS]
-            made = subprocess.run(install, check=False, timeout=480, capture_output=True, text=True)
-            assert made.returncode == 0, made.stderr
-            done.write_text(wanted)
-    return place
-
-
 def free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -68,7 +47,7 @@ def free_port() -> int:
 @contextlib.contextmanager
 def mlserver(folder: Path, *models: Model, settings: Mapping[str, Any] | None = None) -> Iterator[str]:
     """MLServer with these models, for as long as it is entered: its address, once they are all ready."""
-    python = environment() / "bin" / "python"
+    python = mlserver_python()
     grpc_port = free_port()
     document = {
         "host": "127.0.0.1",

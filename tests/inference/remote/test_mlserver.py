@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from mlserver_process import Model, environment, mlserver
+from mlserver_process import Model, mlserver
 from onnx import numpy_helper
 from tiny_tower import photo
 
@@ -30,6 +30,7 @@ from router.packs.store import Pack, open_pack
 from router.proto import open_inference_pb2
 from router.request.images import ImageLimits
 from router.request.view import ImagePart
+from tests.system_packages import mlserver_python
 
 pytestmark = pytest.mark.slow
 
@@ -161,10 +162,8 @@ def test_our_subset_of_the_protocol_is_the_published_one_on_the_wire() -> None:
 
     for message in open_inference_pb2.DESCRIPTOR.message_types_by_name.values():
         take(message)
-    python = environment() / "bin" / "python"
-    run = subprocess.run(
-        [python, "-c", COMPARE], input=json.dumps(ours), capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [mlserver_python(), "-c", COMPARE]
+    run = subprocess.run(command, input=json.dumps(ours), capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert len(found) > 12
