@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.markup import escape
-
-from router.cli.output import DOES_NOT_HOLD, FINE, Stop, complain, file_or_stop, note, out, print_json
+from router.cli.output import DOES_NOT_HOLD, FINE, Stop, complain, escape, file_or_stop, note, out, print_json
 from router.cli.sarif import Row, sarif
 from router.config.lint import Lint, lint
 from router.config.load import LoadedPolicy, load_policy

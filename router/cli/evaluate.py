@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -20,6 +19,7 @@ from router.cli.output import (
     Stop,
     complain,
     errors,
+    escape,
     note,
     out,
     policy_or_stop,
@@ -61,7 +61,7 @@ def run_eval(
     try:
         goals = _goals_or_stop(tune, write)
         policy, file = _files_or_stop(target, cases)
-        _folders_or_stop({"--html": html, "--markdown": markdown})
+        _outputs_or_stop({"--html": html, "--markdown": markdown}, {"policy": policy, "cases": file})
         loaded = policy_or_stop(policy)
         read = read_cases(file)
         specs = [_spec_or_stop(goal, loaded) for goal in goals]
@@ -69,9 +69,9 @@ def run_eval(
         report = report_of(str(policy), loaded.policy.digest, loaded.limits.decision_ms / 1000, run)
         proposals, troubles = _proposals(goals, specs, report)
         if html is not None:
-            html.write_text(render(report, read, proposals), encoding="utf-8")
+            _write_text(html, render(report, read, proposals, loaded.policy.apis))
         if markdown is not None:
-            markdown.write_text(render_markdown(report, proposals), encoding="utf-8")
+            _write_text(markdown, render_markdown(report, proposals))
         if as_json:
             print_json({**report.as_json(), "proposals": [asdict(each) for each in proposals]})
         else:
@@ -122,12 +122,28 @@ def _files_or_stop(target: Path, cases: Path | None) -> tuple[Path, Path]:
     return policy, found
 
 
-def _folders_or_stop(outputs: Mapping[str, Path | None]) -> None:
+def _outputs_or_stop(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path]) -> None:
     """Said before the cases are run, which takes long."""
+    taken = {path.resolve(): f"the {what}" for what, path in inputs.items()}
     for option, path in outputs.items():
-        if path is not None and not path.parent.is_dir():
-            complain(f"{option} {path}: no folder {path.parent}")
+        if path is None:
+            continue
+        trouble = ""
+        if not path.parent.is_dir():
+            trouble = f"no folder {path.parent}"
+        elif path.is_dir():
+            trouble = "is a folder; name a file"
+        elif path.resolve() in taken:
+            trouble = f"would be written over {taken[path.resolve()]}"
+        if trouble:
+            complain(f"{option} {path}: {trouble}")
             raise Stop(WRONG_USE)
+        taken[path.resolve()] = f"what {option} writes"
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Lone surrogates, which cases may have and UTF-8 has not, become question marks."""
+    path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def _spec_or_stop(goal: Goal, loaded: LoadedPolicy) -> SignalSpec:

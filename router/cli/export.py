@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
-from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, out
+from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, escape, out
 from router.export.errors import ExportError, WrongUseError, require_extra
 from router.packs.catalogue import near_names, read_catalogue
 from router.packs.files import PackError

@@ -499,6 +499,9 @@ def records_list(
     differing: Annotated[
         bool, typer.Option("--differing", help="Those alone of which a shadow policy would do something else.")
     ] = False,
+    unpassed: Annotated[
+        bool, typer.Option("--unpassed", help="Those alone whose answer did not pass the checks of answers.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest N.")] = 50,
     dsn_env: DsnEnvOption = None,
     as_json: JsonOption = False,
@@ -507,7 +510,8 @@ def records_list(
     from router.cli.record_store import Where
     from router.cli.records import run_list
 
-    raise typer.Exit(run_list(Where(store, config, dsn_env), decision, model, since, differing, limit, as_json))
+    where = Where(store, config, dsn_env)
+    raise typer.Exit(run_list(where, decision, model, since, differing, unpassed, limit, as_json))
 
 
 @records_app.command("show")

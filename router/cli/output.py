@@ -24,7 +24,7 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 out = Console(highlight=False, emoji=False)
 
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Stop(Exception):
@@ -51,8 +51,13 @@ def note(message: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """One JSON document on standard output, with what may instruct a terminal or is no Unicode text escaped."""
+    print(_CONTROL.sub(_escaped, json.dumps(value, indent=2, ensure_ascii=False)))
+
+
+def _escaped(control: re.Match[str]) -> str:
+    # Outside strings there is none but the line breaks, which are not among them.
+    return f"\\u{ord(control[0]):04x}"
 
 
 def file_or_stop(path: Path) -> None:

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from rich.markup import escape
 from rich.table import Table
 
 from router.cli.output import (
@@ -20,6 +19,7 @@ from router.cli.output import (
     Stop,
     address_or_stop,
     complain,
+    escape,
     file_or_stop,
     out,
     policy_or_stop,

@@ -7,10 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Column, Table
 
-from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, out, print_json
+from router.cli.output import DOES_NOT_HOLD, FINE, WRONG_USE, complain, errors, escape, out, print_json
 from router.export.errors import ExportError, WrongUseError
 from router.export.probe import SHIPPED, Probed, ProbeError, Ranked, read_probe, require_one_space, run_probe
 from router.export.verify.images import corpus_files, image_files

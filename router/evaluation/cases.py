@@ -6,6 +6,7 @@ bodies of cases.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -170,7 +171,7 @@ class _Bad:
 
 
 def _of_lines(path: Path, data: bytes) -> Iterator[Case | _Bad]:
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         if not line.strip():
             continue
         try:

@@ -88,7 +88,7 @@ def figure(value: Figure | None) -> str:
 
 def plain(text: str) -> str:
     """A name that does not become markup, nor another cell or line."""
-    kept = " ".join(text.split())
+    kept = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
     for char in "\\|<>`*_[]":
         kept = kept.replace(char, f"\\{char}" if char not in "<>" else {"<": "&lt;", ">": "&gt;"}[char])
     return kept

@@ -20,12 +20,16 @@ from router.evaluation.plots import calibration, histogram, roc
 from router.evaluation.report import Failure, Report, SignalFigures
 from router.evaluation.requests import request_of
 from router.evaluation.tuning import Proposal
+from router.request.api_rules import ApiRules
 from router.request.apis import parse
 from router.request.errors import ImageError, RequestError
 from router.request.images import ImageLimits, decode
 
 THUMBNAIL: Final = 160
 MAX_TEXT: Final = 1200
+MAX_PARTS: Final = 50
+"""Texts, and pictures, of one failed case; a request may have thousands."""
+
 MAX_SHOWN: Final = 200
 """Failures with texts and pictures; a page of thousands opens nowhere."""
 
@@ -40,11 +44,15 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A failed case with what it says and shows. `pictures` are data URIs; empty: an image that cannot be read."""
+    """A failed case with what it says and shows. `pictures` are data URIs; empty: an image that cannot be read.
+
+    `left_out` texts and pictures are not there.
+    """
 
     failure: Failure
     texts: tuple[Said, ...] = field(repr=False)
     pictures: tuple[str, ...] = field(repr=False)
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,8 @@ class _Plots:
     histogram: str
 
 
-def render(report: Report, cases: Sequence[Case], proposals: Sequence[Proposal] = ()) -> str:
-    """The page's text."""
+def render(report: Report, cases: Sequence[Case], proposals: Sequence[Proposal] = (), rules: ApiRules = ()) -> str:
+    """The page's text; `rules` are the policy's own paths."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -64,7 +72,7 @@ def render(report: Report, cases: Sequence[Case], proposals: Sequence[Proposal] 
     return environment.get_template("page.html.j2").render(
         report=report,
         plots=[_plots(each, report) for each in report.signals if each.curve],
-        shown=[_shown(each, by_name[each.name]) for each in report.failures[:MAX_SHOWN]],
+        shown=[_shown(each, by_name[each.name], rules) for each in report.failures[:MAX_SHOWN]],
         left_out=max(0, len(report.failures) - MAX_SHOWN),
         proposals=proposals,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -76,14 +84,16 @@ def _plots(figures: SignalFigures, report: Report) -> _Plots:
     return _Plots(figures, roc(figures.curve), known, histogram(report.answers[figures.name]))
 
 
-def _shown(failure: Failure, case: Case) -> Shown:
+def _shown(failure: Failure, case: Case, rules: ApiRules) -> Shown:
     try:
-        request = request_of(case)
+        request = request_of(case, rules)
         view = parse(request.api, request.body)
     except (CasesError, RequestError):
         return Shown(failure, (), ())
-    texts = tuple(Said(each.role, _cut(each.text)) for each in view.texts)
-    return Shown(failure, texts, tuple(_thumbnail(each.data) for each in view.images))
+    texts = tuple(Said(each.role, _cut(each.text)) for each in view.texts[:MAX_PARTS])
+    pictures = tuple(_thumbnail(each.data) for each in view.images[:MAX_PARTS])
+    left_out = len(view.texts) + len(view.images) - len(texts) - len(pictures)
+    return Shown(failure, texts, pictures, left_out)
 
 
 def _cut(text: str) -> str:

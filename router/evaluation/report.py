@@ -122,7 +122,6 @@ def report_of(policy: str, digest: str, deadline: float, run: Sequence[Came]) ->
     """The figures; `deadline` is the policy's, in seconds. `run` is not empty."""
     found = [misses(came) for came in run]
     passed = [not each for each in found]
-    labels = sorted({came.case.file.label for came in run} - {""})
     asked = [(came.case.file.expect.decision, came.decision) for came in run if came.case.file.expect.decision]
     times = [came.seconds for came in run if came.seconds is not None]
     answers = labelled(run)
@@ -135,7 +134,7 @@ def report_of(policy: str, digest: str, deadline: float, run: Sequence[Came]) ->
         cases=len(run),
         passed=whole,
         decisions=wilson(sum(wanted == got for wanted, got in asked), len(asked)),
-        by_label={label: figure for label in labels if (figure := _of_label(label, run, passed)) is not None},
+        by_label=_by_label(run, passed),
         confused=dict(sorted(Counter((w, g) for w, g in asked if w != g).items())),
         signals=tuple(figures_of(name, each) for name, each in sorted(answers.items())),
         labels=label_figures(run),
@@ -198,9 +197,12 @@ def _numbers(answers: Sequence[Labelled], family: str) -> Floats:
     return np.asarray([each for each in numbers if each is not None], np.float64)
 
 
-def _of_label(label: str, run: Sequence[Came], passed: Sequence[bool]) -> Figure | None:
-    inside = [good for came, good in zip(run, passed, strict=True) if came.case.file.label == label]
-    return wilson(sum(inside), len(inside))
+def _by_label(run: Sequence[Came], passed: Sequence[bool]) -> dict[str, Figure]:
+    inside: dict[str, list[bool]] = {}
+    for came, good in zip(run, passed, strict=True):
+        inside.setdefault(came.case.file.label, []).append(good)
+    figures = {label: wilson(sum(each), len(each)) for label, each in sorted(inside.items()) if label}
+    return {label: figure for label, figure in figures.items() if figure is not None}
 
 
 def _finite(number: float | None) -> float | None:

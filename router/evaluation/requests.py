@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from router.request.view import Api
 
 MAX_IMAGE_BYTES: Final = 64 * 2**20
 FILE: Final = "file:"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MEDIA: Final = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -46,7 +48,20 @@ def request_of(case: Case, rules: ApiRules = ()) -> CaseRequest:
     if case.file.body is None and api != "openai.chat":
         raise CasesError([f"{case.place}: path: {case.file.path} needs a body; text and turns make chat completions"])
     headers = {name.lower(): value for name, value in case.file.headers.items()}
-    return CaseRequest(api, json.dumps(_body(case), ensure_ascii=False).encode(errors="surrogatepass"), headers)
+    try:
+        body = json.dumps(_body(case), ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise CasesError([f"{case.place}: body: nests too deep"]) from None
+    except (TypeError, ValueError):
+        raise CasesError(
+            [f"{case.place}: body: holds what JSON has not, such as a date or an infinite number; quote it as text"]
+        ) from None
+    return CaseRequest(api, _SURROGATE.sub(_escaped, body).encode(), headers)
+
+
+def _escaped(surrogate: re.Match[str]) -> str:
+    """As a client would write what JSON can carry and UTF-8 cannot."""
+    return f"\\u{ord(surrogate[0]):04x}"
 
 
 def _body(case: Case) -> Any:
@@ -94,8 +109,11 @@ def _read(name: str, case: Case) -> bytes:
     try:
         if not path.is_file():
             raise CasesError([f"{case.place}: images: no file {path}"])
-        if path.stat().st_size > MAX_IMAGE_BYTES:
+        # Its size is what was read: the kernel's own files say that they have none, and never end.
+        with path.open("rb") as file:
+            data = file.read(MAX_IMAGE_BYTES + 1)
+        if len(data) > MAX_IMAGE_BYTES:
             raise CasesError([f"{case.place}: images: {path} has more than {MAX_IMAGE_BYTES} bytes"])
-        return path.read_bytes()
+        return data
     except (OSError, ValueError) as error:
         raise CasesError([f"{case.place}: images: {name!r} cannot be read: {type(error).__name__}"]) from None

@@ -5,6 +5,7 @@ Rates on few cases promise little: the figures of a proposal carry their interva
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,7 +175,8 @@ def _meets(goal: Goal, threshold: float, ups: Sequence[float], downs: Sequence[f
 
 
 def _reached(threshold: float, numbers: Sequence[float]) -> int:
-    return sum(number >= threshold for number in numbers)
+    """How many of the numbers, in rising order, a threshold lets through."""
+    return len(numbers) - bisect.bisect_left(numbers, threshold)
 
 
 def _short(low: float, high: float) -> float:

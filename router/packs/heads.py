@@ -40,7 +40,7 @@ class Head(Strict):
 
     name: HeadName
     level: Literal["text", "token"]
-    labels: tuple[Line, ...] = Field(min_length=1)
+    labels: tuple[Annotated[Line, Field(min_length=1)], ...] = Field(min_length=1)
     activation: Literal["softmax", "sigmoid"]
     """softmax: exactly one label holds; sigmoid: each may hold by itself."""
     temperature: Factor = 1.0
