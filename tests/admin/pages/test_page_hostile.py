@@ -13,7 +13,9 @@ from page_server import page_app
 
 MARKUP = "<script>alert(1)</script>"
 QUOTES = "\"onmouseover='alert(1)' x=\""
-TEMPLATE = "{{ 7 * 7 }}{% raw %}"
+TEMPLATE = "{{ 77617 * 33096 }}{% raw %}"
+EVALUATED = str(77617 * 33096)
+"""Long, so that no count and no duration of a record is the same."""
 LINK = "javascript:alert(1)"
 REVERSED = "\u202egnp.exe\u2066\u200b\x07"
 LONG = "w" * 10_000
@@ -52,7 +54,7 @@ async def test_a_hostile_name_stays_text_everywhere(insight: PageInsight, hostil
         assert found.tags.count("script") <= 3
         assert "<script>alert" not in text
         assert "\u202e" not in text
-        assert ">49" not in text
+        assert EVALUATED not in text
 
 
 async def test_what_steers_a_line_is_shown_as_its_code_point(insight: PageInsight) -> None:
