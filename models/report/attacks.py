@@ -106,14 +106,25 @@ def _recalls(done: Run, sets: list[str], untouched: list[str]) -> list[Found]:
 
 
 def _from_recipe(folder: Path | None) -> list[Found]:
-    """Heads that were trained without one source each, on that source: logits that the recipe has left."""
+    """What the recipe has left of sources that were held out, one by one.
+
+    Of the signal's default method, where the source took part neither in the head that judges it nor in how that is
+    weighed with likeness and turns of phrase; and of the head alone.
+    """
     kept = []
+    weighing = folder / "weighing.json" if folder else None
+    if weighing is not None and weighing.is_file():
+        for name, held in json.loads(weighing.read_text(encoding="utf-8"))["held out"].items():
+            what = f"{name}, held out of head and weighing: recall at 1 % false positives"
+            kept.append(Found(what, held["n"], held["share"], held["low"], held["high"], GOALS.get(name)))
     for name in (*GOALS, "jailbreak_dan_tap_autodan"):
         for file in sorted(folder.glob(f"logits-{name}-*.json")) if folder else ():
             told = json.loads(file.read_text(encoding="utf-8"))
             ups, downs = (np.array(told[key], np.float64) for key in (name, "threshold"))
-            what = f"{name}, held out of the training ({file.stem.rpartition('-')[2]}): recall at 1 % false positives"
-            kept += found(what, recall_figure(ups, downs, RATE), len(ups), least=GOALS.get(name))
+            what = (
+                f"{name}, held out of the training ({file.stem.rpartition('-')[2]}), by the head alone: recall at 1 %"
+            )
+            kept += found(what, recall_figure(ups, downs, RATE), len(ups))
     return kept
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from models.report.outcome import Found, found
 from models.report.running import Run, policy_of, run, said
 from models.report.sets import Row, rows, sample, secrets_half, texts
-from models.text.pii_data import joined, part_of
+from models.text.pii_data import digest, joined, part_of, seen
 from router.evaluation.markdown import figure, table
 from router.evaluation.run import Came
 from router.evaluation.statistics import wilson
@@ -29,7 +29,10 @@ HARMLESS: Final = (
     "sources/gpteacher",
 )
 
-NOTES: Final = {("patterns", "authored/long_benign"): "two of the 40 do hold an address: of a machine, and of members"}
+NOTES: Final = {("patterns", "authored/long_benign"): "one of the 40 does hold addresses: of members"}
+
+PEOPLE: Final = Path(__file__).with_name("people.txt")
+"""What the head took for people in harmless texts, judged by hand; what nobody judged counts as a mistake."""
 
 PIECE_OF_A_PROGRAM: Final = re.compile(
     r"utils\.|secrets\.New|\[a-z|\[a-zA|^sourceContent$|%s$|/(?:services|workflows|triggers|webhookb2)/$|(?:-|LTAI)$"
@@ -45,7 +48,8 @@ def measure_pii(data: Path, folder: Path, limit: int, seed: int) -> tuple[tuple[
     if person:
         signals["person"] = {"types": ["PERSON"]}
     spans = sample(rows(data, "sources/presidio_pii"), limit * 4, seed)
-    harmless = {name: sample(texts(data, name), limit, seed) for name in HARMLESS}
+    learned = {marked.text for marked in seen(data)}
+    harmless = {name: sample([t for t in texts(data, name) if t not in learned], limit, seed) for name in HARMLESS}
     cases = [said(f"pii/{i}", row["text"], signals=_expected(row, signals)) for i, row in enumerate(spans)]
     for name, some in harmless.items():
         quiet = {f"pii/{each}": False for each in signals}
@@ -57,6 +61,8 @@ def measure_pii(data: Path, folder: Path, limit: int, seed: int) -> tuple[tuple[
     if person:
         rows_found += _person(pairs)
     rows_found += _quiet(done, signals, harmless)
+    if person:
+        rows_found += _nobody(came, harmless)
     sizes = (f"{len(spans)} texts with spans", f"{sum(map(len, harmless.values()))} harmless texts")
     return sizes, rows_found, [by_type]
 
@@ -133,8 +139,31 @@ def _quiet(done: Run, signals: dict[str, Any], harmless: dict[str, list[str]]) -
         for name, some in harmless.items():
             alarms = done.figures(f"pii/{signal}", [name]).false_positives
             what = f"{signal}: harmless texts flagged, {name.split('/')[1]}"
-            kept += found(what, alarms, len(some), most=0.03, note=NOTES.get((signal, name), ""))
+            if signal == "person":
+                kept += found(what, alarms, len(some), note="people of history, of stories and of examples among them")
+            else:
+                kept += found(what, alarms, len(some), most=0.03, note=NOTES.get((signal, name), ""))
     return kept
+
+
+def _nobody(came: Mapping[str, Came], harmless: Mapping[str, list[str]]) -> list[Found]:
+    """Texts in which something is told and nothing of it is a person's name, as `PEOPLE` says."""
+    names = {line.split("\t")[0]: {word[1:] for word in line.split("\t") if word[0] == "+"} for line in _judged()}
+    kept = []
+    for name, some in harmless.items():
+        wrong = 0
+        for index, text in enumerate(some):
+            told = {" ".join(text[start:end].split()) for _, start, end in _told(came[f"{name}/{index}"], "pii/person")}
+            wrong += bool(told) and not told & names.get(digest(text), set())
+        what = f"person: harmless texts flagged that name nobody, {name.split('/')[1]}"
+        note = "judged by hand: who is named, in life or in a story, is no mistake"
+        kept += found(what, wilson(wrong, len(some)), len(some), most=0.03, note=note)
+    return kept
+
+
+def _judged() -> list[str]:
+    lines = PEOPLE.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def measure_secrets(data: Path, folder: Path, limit: int, seed: int) -> tuple[tuple[str, ...], list[Found], list[str]]:
@@ -154,7 +183,8 @@ def measure_secrets(data: Path, folder: Path, limit: int, seed: int) -> tuple[tu
     for half in ("held_out", "tuning"):
         each = done.figures("secret/credential", [half])
         goal, name = (0.90, 0.95) if half == "held_out" else (None, None), half.replace("_", " ")
-        kept += found(f"{name} half: recall", each.recall, each.positives, least=goal[0])
+        note = "its misses were seen before shapes of more vendors were added" if half == "held_out" else ""
+        kept += found(f"{name} half: recall", each.recall, each.positives, least=goal[0], note=note)
         told = round(each.precision.n) if each.precision else 0
         kept += found(f"{name} half: precision", each.precision, told, least=goal[1])
         sizes.append(f"{name} half: {each.positives} secrets, {each.negatives} that are none")

@@ -1,6 +1,9 @@
 """What is planted in images to be found there: keys that open nothing, zones of nobody's passport, instructions.
 
-Every text is drawn from a seed, and no key was ever issued. Nothing here was used to write the rules that look for it.
+Every text is drawn from a seed, and no key was ever issued. Nothing here was used to write the rules that look for it
+at first. What an earlier measure missed was looked at: a note that went on the lines above it, a zone that was read as
+one with what stood beside it, words cut in two, one of the sentences. Causes were mended, on other seeds, images and
+sentences.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from router.signals.base import Observation
 WITH_ZONES: Final = ("identity_card", "passport_or_id")
 """Grounds that may have a zone of their own, which is no mistake to find."""
 
+SEEN: Final = "causes of earlier misses were mended, on other seeds"
+
 SIGNALS: Final = {"key": "secret/planted", "zone": "pii/planted", "instruction": "jailbreak/planted"}
 
 
@@ -50,7 +52,9 @@ def measure(data: Path, folder: Path, limit: int, seed: int) -> tuple[tuple[str,
             matched = [each.matched is True for each in answers]
             hits += matched
             kept += found(f"{real} images: {kind} found", wilson(sum(matched), len(matched)), len(matched))
-        kept += found(f"{real} images: planted things found", wilson(sum(hits), len(hits)), len(hits), least=0.9)
+        kept += found(
+            f"{real} images: planted things found", wilson(sum(hits), len(hits)), len(hits), least=0.9, note=SEEN
+        )
     for kind in KINDS:
         bare = done.of_sets(SIGNALS[kind], ["drawn_nothing", "real_nothing"])
         alarms = sum(each.matched is True for each in bare)
