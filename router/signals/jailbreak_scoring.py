@@ -66,7 +66,7 @@ WITHOUT_HEAD: Final = Weighing(
     groups={
         "override": 4.5,
         "override_translated": 9.0,
-        "extraction": 2.5,
+        "extraction": 2.15,
         "persona": 3.5,
         "mode": 2.0,
         "no_refusal": 3.0,

@@ -94,7 +94,7 @@ async def test_injected_instructions(starter_text: TextEncoder, encoder: bool, f
         ("authored/long_benign", 0.08),
         ("sources/clinc150", 0.02),
         # They quote what they warn of.
-        ("authored/security_docs", 0.32),
+        ("authored/security_docs", 0.3),
     ],
 )
 async def test_false_alarms(starter_text: TextEncoder, encoder: bool, file: str, most: float) -> None:
