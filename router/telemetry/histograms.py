@@ -27,6 +27,8 @@ from router.telemetry.catalogue import METRICS, SCOPE
 from router.telemetry.tally import Buckets, HistogramTally
 from router.telemetry.views import MOST_SERIES
 
+_METRICS: Final = tuple(metric for metric in METRICS if metric.kind == "histogram")
+
 _Series = Mapping[tuple[tuple[str, str], ...], Buckets]
 
 
@@ -36,9 +38,7 @@ class Histograms:
     def __init__(self) -> None:
         self.began: Final = time.time_ns()
         self.tallies: Final[Mapping[str, HistogramTally]] = {
-            metric.name: HistogramTally(metric.labels, metric.buckets, MOST_SERIES - 1)
-            for metric in METRICS
-            if metric.kind == "histogram"
+            metric.name: HistogramTally(metric.labels, metric.buckets, MOST_SERIES - 1) for metric in _METRICS
         }
 
 
@@ -66,9 +66,7 @@ class Handing:
     def _metrics(self) -> list[Metric]:
         now = time.time_ns()
         found = []
-        for metric in METRICS:
-            if metric.kind != "histogram":
-                continue
+        for metric in _METRICS:
             tally = self._histograms.tallies[metric.name]
             series = tally.series()
             told = (
